@@ -1,1 +1,21 @@
-//! (page to be written)
+//! Pure deciders: what to send when, how long to wait, which key, when to stop, what a row's answers mean.
+//!
+//! What it is for: everything that decides over time. Each decider takes `now` as an argument and returns what
+//! should happen; [`Scheduler`] joins them into one state machine that a driver polls.
+//! It uses `model` and `base` only.
+//! What never happens here: a clock is read, a lock is taken, a task awaits, a file or a socket is touched. So whole
+//! runs are simulated in virtual time, thousands with different seeds (`tests/simulation.rs`).
+
+mod breaker;
+pub mod consensus;
+mod keys;
+mod retry;
+mod scheduler;
+
+pub use breaker::{Breaker, BreakerVerdict};
+pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
+pub use retry::backoff;
+pub use scheduler::{
+    Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler, SchedulerConfig,
+    Step,
+};

@@ -1,0 +1,489 @@
+//! The state machine: what to do next.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::base::{Moment, Ticket};
+use crate::model::{Reason, Status};
+use crate::policy::breaker::Breaker;
+use crate::policy::consensus::{self, Decision, SampleState};
+use crate::policy::keys::Keys;
+use crate::policy::scheduler::plan::{Assignment, FinishedRow, Halt, Notice, RowPlan, SchedulerConfig, Step};
+use crate::policy::scheduler::sharing::{Found, Groups, Shared};
+use crate::policy::scheduler::window::{Row, RowPhase, UnitPhase};
+
+/// Decides what is sent when. See the page of its folder.
+#[derive(Debug)]
+pub struct Scheduler {
+    pub(super) config: SchedulerConfig,
+    pub(super) rows: BTreeMap<u64, Row>,
+    /// Samples that may go, the lowest row first: so a started row is finished before a new one begins.
+    pub(super) ready: BTreeSet<(u64, u16)>,
+    /// Samples that back off, by the moment at which they may go.
+    pub(super) timers: BTreeSet<(Moment, u64, u16)>,
+    pub(super) held: BTreeSet<u64>,
+    pub(super) keys: Keys,
+    pub(super) breaker: Breaker,
+    /// Numbers the answers, so that tries since the last one can be taken back.
+    pub(super) answers: u64,
+    pub(super) throttled_since: Option<Moment>,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) in_flight: u32,
+    finishing: VecDeque<FinishedRow>,
+    undurable: usize,
+    groups: Groups,
+    loads: u64,
+    load_outstanding: bool,
+    exhausted: bool,
+    stopping: Option<Stopping>,
+    /// A reason to stop that an outcome gave; taken at the next poll, which knows the time.
+    pub(super) due: Option<Halt>,
+    opening: Opening,
+}
+
+#[derive(Debug)]
+struct Stopping {
+    halt: Halt,
+    hard_at: Moment,
+    aborted: bool,
+}
+
+/// The first rows of an execution: are they all rejected in the same way?
+#[derive(Debug)]
+enum Opening {
+    Watching { same: Option<(String, u64)> },
+    Over,
+}
+
+impl Scheduler {
+    /// The most rows after which an identical rejection stops the run.
+    const SAME_REJECTIONS: u64 = 10;
+
+    /// A scheduler without rows.
+    pub fn new(config: SchedulerConfig) -> Self {
+        Self {
+            keys: Keys::new(&config.keys, config.retry.max_wait),
+            breaker: Breaker::new(config.retry.outage_patience),
+            config,
+            rows: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            held: BTreeSet::new(),
+            answers: 0,
+            throttled_since: None,
+            notices: VecDeque::new(),
+            in_flight: 0,
+            finishing: VecDeque::new(),
+            undurable: 0,
+            groups: Groups::default(),
+            loads: 0,
+            load_outstanding: false,
+            exhausted: false,
+            stopping: None,
+            due: None,
+            opening: Opening::Watching { same: None },
+        }
+    }
+
+    /// What to do next. Poll until it says [`Step::Wait`] or [`Step::Finished`].
+    pub fn poll(&mut self, now: Moment) -> Step {
+        if let Some(notice) = self.notices.pop_front() {
+            return Step::Notice(notice);
+        }
+        if let Some(row) = self.finishing.pop_front() {
+            return Step::Finish(row);
+        }
+        if let Some(halt) = self.must_halt(now) {
+            self.stop(now, halt);
+            return self.poll(now);
+        }
+        if self.stopping.is_some() {
+            return self.poll_stopping(now);
+        }
+        self.wake(now);
+        if let Some(assignment) = self.assign(now) {
+            return Step::Send(assignment);
+        }
+        if let Some(count) = self.room() {
+            self.loads += 1;
+            self.load_outstanding = true;
+            return Step::Load(count);
+        }
+        if self.exhausted && self.rows.is_empty() {
+            return Step::Finished;
+        }
+        if self.only_held_rows_are_left() {
+            self.finish_held();
+            return self.poll(now);
+        }
+        Step::Wait(self.wakes_at(now))
+    }
+
+    /// The rows of the load that was asked for. `exhausted`: there are no more.
+    pub fn on_rows(&mut self, plans: Vec<RowPlan>, exhausted: bool) {
+        for plan in plans {
+            let (number, group) = (plan.row, plan.group);
+            self.rows.insert(number, Row::new(self.config.run, plan));
+            let decided = self.rows.get(&number).is_some_and(|row| self.decide(row).is_some());
+            if let Some(group) = group.filter(|_| !decided) {
+                match self.groups.join(group, number) {
+                    Found::Leads => self.advance(number),
+                    Found::Follows => self.set_phase(number, RowPhase::Following),
+                    Found::Done(shared) => self.adopt(number, group, &shared),
+                }
+            } else {
+                self.advance(number);
+            }
+        }
+        self.load_outstanding = false;
+        self.exhausted |= exhausted;
+        self.groups.loaded(self.loads);
+    }
+
+    /// A row that [`Step::Finish`] named is on disk.
+    pub fn on_durable(&mut self, number: u64) {
+        let Some(row) = self.rows.get(&number).filter(|row| row.phase == RowPhase::Finishing) else { return };
+        if let Some(group) = row.group {
+            self.groups.durable(group, number, self.loads, self.load_outstanding);
+        }
+        self.rows.remove(&number);
+        self.undurable = self.undurable.saturating_sub(1);
+    }
+
+    /// Stops: nothing more is sent, requests in flight may go on for `grace`. A second call shortens the time.
+    pub fn on_stop(&mut self, now: Moment, grace: Duration) {
+        self.stop(now, Halt::Requested);
+        if let Some(stopping) = &mut self.stopping {
+            stopping.hard_at = stopping.hard_at.min(now.after(grace));
+        }
+    }
+
+    /// Why it stopped, if it did.
+    pub fn halted(&self) -> Option<&Halt> {
+        self.stopping.as_ref().map(|stopping| &stopping.halt)
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Rows that are loaded and not finished on disk.
+    pub fn loaded(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The keys, to show their state.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Whether the run is paused by an outage.
+    pub fn is_paused(&self) -> bool {
+        self.breaker.is_open()
+    }
+
+    fn must_halt(&self, now: Moment) -> Option<Halt> {
+        if self.stopping.is_some() {
+            return None;
+        }
+        if self.due.is_some() {
+            return self.due.clone();
+        }
+        if self.keys.all_out() {
+            return Some(Halt::KeysOut);
+        }
+        if let Some(until) = self.keys.all_parked(now) {
+            return Some(Halt::KeysParked { until });
+        }
+        if self.breaker.is_exhausted(now) {
+            return Some(Halt::Outage { message: String::new() });
+        }
+        if self.throttle_ends().is_some_and(|end| end <= now) {
+            return Some(Halt::Throttled);
+        }
+        self.config.deadline.filter(|end| *end <= now).map(|_| Halt::Deadline)
+    }
+
+    /// When patience with throttling ends. Patience of zero ends rows, not the run.
+    fn throttle_ends(&self) -> Option<Moment> {
+        let patience = self.config.retry.throttle_patience;
+        self.throttled_since.filter(|_| !patience.is_zero()).map(|since| since.after(patience))
+    }
+
+    pub(super) fn stop(&mut self, now: Moment, halt: Halt) {
+        let hard_at = now.after(self.config.grace);
+        match &mut self.stopping {
+            Some(stopping) => {
+                if halt > stopping.halt {
+                    stopping.halt = halt;
+                }
+                return;
+            }
+            None => self.stopping = Some(Stopping { halt: halt.clone(), hard_at, aborted: false }),
+        }
+        self.notices.push_back(Notice::Stopping(halt));
+        self.ready.clear();
+        self.timers.clear();
+        self.finish_held();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    fn poll_stopping(&mut self, now: Moment) -> Step {
+        let Some(stopping) = &mut self.stopping else { return Step::Finished };
+        if self.in_flight > 0 {
+            if stopping.aborted {
+                return Step::Wait(None);
+            }
+            if stopping.hard_at <= now {
+                stopping.aborted = true;
+                return Step::Abort;
+            }
+            return Step::Wait(Some(stopping.hard_at));
+        }
+        if self.undurable > 0 { Step::Wait(None) } else { Step::Finished }
+    }
+
+    /// Samples whose backoff is over become ready.
+    fn wake(&mut self, now: Moment) {
+        while let Some(&(due, row, sample)) = self.timers.first() {
+            if due > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.make_ready(row, sample);
+        }
+    }
+
+    pub(super) fn make_ready(&mut self, row: u64, sample: u16) {
+        if let Some(unit) = self.rows.get_mut(&row).and_then(|row| row.unit(sample)) {
+            unit.phase = UnitPhase::Ready;
+            self.ready.insert((row, sample));
+        }
+    }
+
+    fn assign(&mut self, now: Moment) -> Option<Assignment> {
+        if self.in_flight >= self.config.concurrency || self.ready.is_empty() || !self.breaker.may_send(now) {
+            return None;
+        }
+        // A canary that is to be tried again goes before anything else on its key; after that all are alike.
+        let held = self.keys.held_units(now).find(|unit| self.ready.contains(unit));
+        let unit = held.or_else(|| self.ready.first().copied())?;
+        let key = self.keys.pick(now, unit)?;
+        self.ready.remove(&unit);
+        let row = self.rows.get_mut(&unit.0)?;
+        row.asked = true;
+        let sample = row.unit(unit.1)?;
+        sample.phase = UnitPhase::InFlight;
+        let ticket = Ticket { row: unit.0, sample: unit.1, attempt: sample.next_attempt };
+        let repair = std::mem::take(&mut sample.repair_next);
+        self.keys.release(unit);
+        self.keys.on_send(key, ticket);
+        self.breaker.on_send();
+        self.in_flight += 1;
+        Some(Assignment { ticket, key, repair })
+    }
+
+    /// How many rows to load, if it is worth a batch.
+    fn room(&self) -> Option<usize> {
+        if self.exhausted || self.load_outstanding {
+            return None;
+        }
+        let window = self.config.window();
+        let room = window.saturating_sub(self.rows.len());
+        (room >= (window / 4).clamp(1, 64)).then_some(room)
+    }
+
+    fn only_held_rows_are_left(&self) -> bool {
+        self.exhausted
+            && !self.held.is_empty()
+            && self.in_flight == 0
+            && self.ready.is_empty()
+            && self.timers.is_empty()
+            && self.undurable == 0
+    }
+
+    fn wakes_at(&self, now: Moment) -> Option<Moment> {
+        let timer = self.timers.first().map(|&(due, ..)| due);
+        let key = self.keys.wakes_at(now).filter(|_| !self.ready.is_empty());
+        let all = [timer, key, self.breaker.wakes_at(), self.throttle_ends(), self.config.deadline];
+        all.into_iter().flatten().filter(|moment| *moment > now).min()
+    }
+
+    fn decide(&self, row: &Row) -> Option<Decision> {
+        consensus::decide(
+            &self.config.ensemble,
+            self.config.has_verdict,
+            self.config.has_confidence,
+            &row.states(),
+        )
+    }
+
+    fn set_phase(&mut self, number: u64, phase: RowPhase) {
+        if let Some(row) = self.rows.get_mut(&number) {
+            row.phase = phase;
+        }
+    }
+
+    /// Moves a row on after something about it became known: finishes it, or asks for what it still needs.
+    pub(super) fn advance(&mut self, number: u64) {
+        let Some(row) = self.rows.get(&number) else { return };
+        if !matches!(row.phase, RowPhase::Live | RowPhase::Held) {
+            return;
+        }
+        if let Some(decision) = self.decide(row) {
+            self.drop_waiting(number);
+            // What is under way is paid for: the row ends when it has come.
+            if self.rows.get(&number).is_some_and(|row| !row.in_flight()) {
+                self.settle(number, decision);
+            }
+            return;
+        }
+        if self.stopping.is_some() {
+            return;
+        }
+        let concurrent = self.config.ensemble.concurrent_samples;
+        let busy = row.units.iter().any(|unit| !matches!(unit.phase, UnitPhase::Idle | UnitPhase::Closed));
+        if busy && !concurrent {
+            return;
+        }
+        let idle = row.units.iter().zip(1_u16..).filter(|(unit, _)| unit.phase == UnitPhase::Idle);
+        let wanted: Vec<u16> =
+            idle.map(|(_, sample)| sample).take(if concurrent { usize::MAX } else { 1 }).collect();
+        for sample in wanted {
+            self.make_ready(number, sample);
+        }
+    }
+
+    /// Takes back the requests of a decided row that have not been sent.
+    fn drop_waiting(&mut self, number: u64) {
+        let Some(row) = self.rows.get_mut(&number) else { return };
+        for (unit, sample) in row.units.iter_mut().zip(1_u16..) {
+            if matches!(unit.phase, UnitPhase::Ready | UnitPhase::Waiting) {
+                unit.phase = UnitPhase::Idle;
+                self.ready.remove(&(number, sample));
+                self.timers.retain(|&(_, row, waiting)| (row, waiting) != (number, sample));
+                self.keys.release((number, sample));
+            }
+        }
+    }
+
+    /// A row's outcome is certain: it goes to the disk, unless an outage may be behind it.
+    fn settle(&mut self, number: u64, decision: Decision) {
+        let operational = decision.status == Status::Error && decision.reason.is_operational();
+        if operational && self.breaker.is_doubtful() && self.stopping.is_none() {
+            self.set_phase(number, RowPhase::Held);
+            self.held.insert(number);
+            return;
+        }
+        self.finish(number, decision);
+    }
+
+    fn finish(&mut self, number: u64, decision: Decision) {
+        let Some(row) = self.rows.get_mut(&number) else { return };
+        row.phase = RowPhase::Finishing;
+        let shared: Shared = row
+            .units
+            .iter()
+            .map(|unit| match &unit.state {
+                SampleState::Failed(reason) if reason.is_operational() => (SampleState::Open, None),
+                state => (state.clone(), unit.source),
+            })
+            .collect();
+        let replays = row
+            .units
+            .iter()
+            .zip(1_u16..)
+            .filter(|(unit, _)| !unit.own && unit.phase == UnitPhase::Closed)
+            .filter_map(|(unit, sample)| unit.source.map(|source| (sample, source)))
+            .collect();
+        let (asked, rejection, group) = (row.asked, row.rejection.take(), row.group);
+        if asked {
+            self.watch_opening(decision.reason, rejection);
+        }
+        self.undurable += 1;
+        self.finishing.push_back(FinishedRow { row: number, decision, replays });
+        if let Some(group) = group {
+            for follower in self.groups.finish(group, number, shared.clone()) {
+                self.adopt(follower, group, &shared);
+            }
+        }
+    }
+
+    /// A row takes what a row with the same request has, and leads the group if something is left open.
+    fn adopt(&mut self, number: u64, group: [u8; 16], shared: &Shared) {
+        let Some(row) = self.rows.get_mut(&number) else { return };
+        for (unit, (state, source)) in row.units.iter_mut().zip(shared) {
+            if unit.phase != UnitPhase::Closed && source.is_some() {
+                unit.phase = UnitPhase::Closed;
+                unit.state = state.clone();
+                unit.source = *source;
+                unit.own = false;
+            }
+        }
+        row.phase = RowPhase::Live;
+        let decided = self.rows.get(&number).is_some_and(|row| self.decide(row).is_some());
+        if !decided {
+            match self.groups.join(group, number) {
+                Found::Follows => return self.set_phase(number, RowPhase::Following),
+                Found::Leads | Found::Done(_) => self.groups.lead(group, number),
+            }
+        }
+        self.advance(number);
+    }
+
+    /// Rows that failed for an operational reason failed on their own account after all.
+    pub(super) fn finish_held(&mut self) {
+        for number in std::mem::take(&mut self.held) {
+            if let Some(decision) = self.rows.get(&number).and_then(|row| self.decide(row)) {
+                self.finish(number, decision);
+            }
+        }
+    }
+
+    /// An outage was found: rows that failed because of it are taken up again, and tries since the last answer do
+    /// not count.
+    pub(super) fn reopen_held(&mut self) {
+        let epoch = self.answers;
+        for row in self.rows.values_mut() {
+            for unit in &mut row.units {
+                unit.forgive(epoch);
+            }
+        }
+        for number in std::mem::take(&mut self.held) {
+            let Some(row) = self.rows.get_mut(&number) else { continue };
+            row.phase = RowPhase::Live;
+            for unit in &mut row.units {
+                if matches!(&unit.state, SampleState::Failed(reason) if reason.is_operational()) {
+                    unit.state = SampleState::Open;
+                    unit.source = None;
+                    unit.phase = UnitPhase::Idle;
+                }
+            }
+            self.advance(number);
+        }
+    }
+
+    fn watch_opening(&mut self, reason: Reason, rejection: Option<String>) {
+        let Opening::Watching { same } = &mut self.opening else { return };
+        let rejection = rejection.filter(|_| reason == Reason::Rejected && !self.breaker.has_answered());
+        let count = match (rejection, same.take()) {
+            (Some(new), None) => Some((new, 1)),
+            (Some(new), Some((old, count))) if old == new => Some((new, count + 1)),
+            _ => None,
+        };
+        match count {
+            None => self.opening = Opening::Over,
+            Some((message, rows)) => {
+                *same = Some((message.clone(), rows));
+                if rows >= self.config.selected.clamp(1, Self::SAME_REJECTIONS) {
+                    self.opening = Opening::Over;
+                    self.due = Some(Halt::SameRejection { message, rows });
+                }
+            }
+        }
+    }
+}
