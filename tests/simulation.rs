@@ -196,8 +196,9 @@ impl<'w> Simulation<'w> {
             let samples = (1..=self.world.samples)
                 .map(|sample| {
                     let own = self.disk.closed.get(&(row, sample));
-                    let (state, source) = match (own, self.disk.bought.get(&(request, sample))) {
-                        (Some((Ending::Valid, key)), _) => (valid(), Some(*key)),
+                    let bought = self.disk.bought.get(&(request, sample));
+                    let (state, source) = match (own, bought) {
+                        (Some((Ending::Valid, key)), _) | (None, Some(key)) => (valid(), Some(*key)),
                         (Some((Ending::Failed(reason), key)), _) if !reason.is_operational() => {
                             (SampleState::Failed(*reason), Some(*key))
                         }

@@ -1,0 +1,17 @@
+//! From what was typed, set and written to one resolved configuration.
+//!
+//! What it is for: three layers (flags, environment, file) over the defaults, each value with its origin; the
+//! result is [`crate::model::Settings`]. It uses `cli/keys` for the names and the rooms below for their own texts
+//! (columns, shares, endpoints).
+//! What never happens here: a credential is read (only its name is), or a request is made.
+
+mod error;
+mod file;
+mod layers;
+mod resolve;
+mod values;
+
+pub use error::SettingsError;
+pub use file::ConfigFile;
+pub use layers::{Layers, Origin};
+pub use resolve::{Invocation, Resolved, resolve};
