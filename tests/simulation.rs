@@ -10,7 +10,7 @@ use verify::base::{AttemptKey, Dice, Moment, Ticket};
 use verify::model::{
     Ending, Ensemble, Failure, FailureClass, KeyFault, Lesson, Reason, RetrySettings, Rule, Status, Vote,
 };
-use verify::policy::consensus::SampleState;
+use verify::policy::SampleState;
 use verify::policy::{
     Assignment, Halt, KeyConfig, Notice, Outcome, RowPlan, SamplePlan, Scheduler, SchedulerConfig, Step,
 };

@@ -7,12 +7,15 @@
 //! runs are simulated in virtual time, thousands with different seeds (`tests/simulation.rs`).
 
 mod breaker;
-pub mod consensus;
+mod consensus;
+mod gate;
 mod keys;
 mod retry;
 mod scheduler;
 
 pub use breaker::{Breaker, BreakerVerdict};
+pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
+pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
 pub use retry::backoff;
 pub use scheduler::{

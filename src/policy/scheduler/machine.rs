@@ -350,9 +350,17 @@ impl Scheduler {
         if busy && !concurrent {
             return;
         }
-        let idle = row.units.iter().zip(1_u16..).filter(|(unit, _)| unit.phase == UnitPhase::Idle);
-        let wanted: Vec<u16> =
-            idle.map(|(_, sample)| sample).take(if concurrent { usize::MAX } else { 1 }).collect();
+        let needed = consensus::next_needed(
+            &self.config.ensemble,
+            self.config.has_verdict,
+            self.config.has_confidence,
+            &row.states(),
+        );
+        let is_idle = |sample: &u16| {
+            row.units.get(usize::from(*sample) - 1).is_some_and(|unit| unit.phase == UnitPhase::Idle)
+        };
+        let most = if concurrent { usize::MAX } else { 1 };
+        let wanted: Vec<u16> = needed.into_iter().filter(is_idle).take(most).collect();
         for sample in wanted {
             self.make_ready(number, sample);
         }
