@@ -128,14 +128,18 @@ mod tests {
             let two = read(&MODEL.reply_anthropic(anthropic("hi").to_string().as_bytes(), sample));
             let answer: Value = serde_json::from_str(content(&one)).unwrap();
             assert_eq!(answer, two["content"][0]["input"]);
-            assert_eq!((&two["stop_reason"], &two["content"][0]["type"]), (&json!("tool_use"), &json!("tool_use")));
+            assert_eq!(
+                (&two["stop_reason"], &two["content"][0]["type"]),
+                (&json!("tool_use"), &json!("tool_use"))
+            );
             assert!(jsonschema::validator_for(&schema()).unwrap().is_valid(&answer));
         }
     }
 
     #[test]
     fn seed_prompt_and_sample_make_the_answer_and_the_model_does_not() {
-        let why = |model: &MockModel, request: &Value, sample| content(&ask(model, request, sample)).to_owned();
+        let why =
+            |model: &MockModel, request: &Value, sample| content(&ask(model, request, sample)).to_owned();
         let base = why(&MODEL, &openai("hi"), 1);
         let mut renamed = openai("hi");
         renamed["model"] = json!("another");

@@ -126,9 +126,9 @@ impl<'s> Generator<'s> {
         let Some(target) = merge::resolve(self.root, reference) else {
             return self.text(&Map::new(), place);
         };
-        let says_more = schema
-            .keys()
-            .any(|name| !name.starts_with('$') && !matches!(name.as_str(), "title" | "description" | "default"));
+        let says_more = schema.keys().any(|name| {
+            !name.starts_with('$') && !matches!(name.as_str(), "title" | "description" | "default")
+        });
         if !says_more {
             return self.value(target, place.deeper());
         }
@@ -203,13 +203,13 @@ impl<'s> Generator<'s> {
         let nullable = schema.get("nullable") == Some(&Value::Bool(true));
         let mut dice = self.leaning(place);
         match schema.get("type") {
-            Some(Value::String(kind)) if nullable => self.or_null(kind, place, &mut dice),
+            Some(Value::String(kind)) if nullable => or_null(kind, place, &mut dice),
             Some(Value::String(kind)) => kind,
             Some(Value::Array(kinds)) => {
                 let mut some = kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null");
                 let has_null = kinds.iter().any(|kind| kind == "null");
                 match some.next() {
-                    Some(kind) if has_null => self.or_null(kind, place, &mut dice),
+                    Some(kind) if has_null => or_null(kind, place, &mut dice),
                     Some(kind) => kind,
                     None => "null",
                 }
@@ -227,11 +227,6 @@ impl<'s> Generator<'s> {
                 }
             }
         }
-    }
-
-    fn or_null<'v>(&self, kind: &'v str, place: Place<'_>, dice: &mut Dice) -> &'v str {
-        let say_null = !place.is_confidence() && (place.depth >= DEEP || dice.below(10) == 0);
-        if say_null { "null" } else { kind }
     }
 
     fn object(&mut self, schema: &Map<String, Value>, place: Place<'_>) {
@@ -325,7 +320,10 @@ impl<'s> Generator<'s> {
     fn text(&mut self, schema: &Map<String, Value>, place: Place<'_>) {
         const LONGEST: u64 = 100_000;
         let length = |name: &str| {
-            schema.get(name).and_then(Value::as_u64).and_then(|count| usize::try_from(count.min(LONGEST)).ok())
+            schema
+                .get(name)
+                .and_then(Value::as_u64)
+                .and_then(|count| usize::try_from(count.min(LONGEST)).ok())
         };
         let (least, most) = (length("minLength").unwrap_or(0), length("maxLength").unwrap_or(usize::MAX));
         let mut dice = self.own(place);
@@ -354,6 +352,11 @@ impl<'s> Generator<'s> {
     }
 }
 
+fn or_null<'v>(kind: &'v str, place: Place<'_>, dice: &mut Dice) -> &'v str {
+    let say_null = !place.is_confidence() && (place.depth >= DEEP || dice.below(10) == 0);
+    if say_null { "null" } else { kind }
+}
+
 /// Whether a schema needs no further nesting.
 fn is_flat(schema: &Value) -> bool {
     ["$ref", "properties", "items", "prefixItems", "allOf", "anyOf", "oneOf"]
@@ -366,7 +369,9 @@ fn choose<'v>(options: &'v [Value], schema: &Map<String, Value>, dice: &mut Dice
     const POSITIVE: [&str; 6] = ["pass", "yes", "true", "ok", "correct", "match"];
     let allowed = |option: &&Value| match schema.get("type") {
         Some(Value::String(kind)) => has_type(option, kind),
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).any(|kind| has_type(option, kind)),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).any(|kind| has_type(option, kind))
+        }
         _ => true,
     };
     let positive = options.iter().find(|option| {

@@ -9,12 +9,22 @@
 
 mod answers;
 mod bad;
+mod book;
+mod bucket;
+mod delivery;
+mod desk;
+mod error;
 mod generator;
 mod merge;
 mod number;
 mod pattern;
 mod reply;
 mod request;
+mod server;
+mod settings;
 mod words;
 
 pub use answers::MockModel;
+pub use error::MockError;
+pub use server::{load_tokenizer, serve};
+pub use settings::{MockPrice, MockSettings, RateLimit};

@@ -79,10 +79,7 @@ fn anthropic(asked: &Asked<'_>, said: &Said) -> String {
     // A tool's input is an object on this side; what is none comes as text, as from a model that did not call it.
     let (block, called) = match &asked.form {
         Form::Tool(name) if is_object() => (
-            format!(
-                r#"{{"type":"tool_use","id":"toolu_{id:016x}","name":{},"input":{text}}}"#,
-                quoted(name)
-            ),
+            format!(r#"{{"type":"tool_use","id":"toolu_{id:016x}","name":{},"input":{text}}}"#, quoted(name)),
             true,
         ),
         _ => (format!(r#"{{"type":"text","text":{}}}"#, quoted(text)), false),

@@ -167,7 +167,8 @@ impl<'a> Asked<'a> {
         let (form, schema_text) = form_and_schema(&body)?;
         let schema = match schema_text {
             Some(text) => Some(
-                serde_json::from_str(text).map_err(|error| format!("Invalid schema for response: {error}"))?,
+                serde_json::from_str(text)
+                    .map_err(|error| format!("Invalid schema for response: {error}"))?,
             ),
             None => schema_in_prompt(&texts, &form),
         };
@@ -330,7 +331,10 @@ mod tests {
         let anthropic = br#"{"max_tokens":1,"messages":[{"role":"user","content":"hi"}],
             "tools":[{"name":"b","input_schema":{"type":"boolean"}}],"tool_choice":{"type":"tool","name":"b"}}"#;
         let asked = Asked::read(Dialect::Anthropic, anthropic).unwrap();
-        assert_eq!((asked.form, asked.schema_text), (Form::Tool("b".to_owned()), Some(r#"{"type":"boolean"}"#)));
+        assert_eq!(
+            (asked.form, asked.schema_text),
+            (Form::Tool("b".to_owned()), Some(r#"{"type":"boolean"}"#))
+        );
     }
 
     #[test]

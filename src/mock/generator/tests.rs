@@ -54,7 +54,9 @@ fn answers_satisfy_their_schema() {
 
 #[test]
 fn formats_are_what_they_say() {
-    for format in ["date", "time", "date-time", "email", "hostname", "uri", "ipv4", "ipv6", "uuid", "duration"] {
+    for format in
+        ["date", "time", "date-time", "email", "hostname", "uri", "ipv4", "ipv6", "uuid", "duration"]
+    {
         let schema = json!({"type": "string", "format": format});
         let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         for seed in 0..40 {
