@@ -1,1 +1,3 @@
 //! (page to be written)
+
+pub mod commands;

@@ -25,7 +25,7 @@ pub use failure::{Failure, FailureClass, KeyFault, Lesson};
 pub use reply::{Decoded, HttpReply, ReplyContent};
 pub use request::{Learned, Prompt, Repair};
 pub use result::{RowResult, RowUsage, SampleCounts};
-pub use row::{Header, InputRow, RowContent};
+pub use row::{Header, InputRow, LineEnd, RowContent};
 pub use settings::{
     AnswerSettings, BadRows, CallSettings, Encoding, Ensemble, GateSettings, InputFormat, InputPath,
     InputSettings, KeySettings, KeySource, Limits, OutputFormat, OutputOrder, OutputSettings, PromptSettings,

@@ -5,6 +5,16 @@ use std::sync::Arc;
 /// The column names of a CSV file, in order, as they stand in its first record.
 pub type Header = Arc<[String]>;
 
+/// How the records of a file end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineEnd {
+    /// A line feed.
+    #[default]
+    Lf,
+    /// A carriage return and a line feed.
+    CrLf,
+}
+
 /// One selected record of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRow {

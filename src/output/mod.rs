@@ -1,1 +1,32 @@
-//! (page to be written)
+//! Rows and results into bytes.
+//!
+//! What it is for: [`OutputWriter`] joins an input row with its result and writes a JSONL line or a CSV record;
+//! [`Target`] is where the bytes go, a file that appears whole or a stream; [`check_names`], [`has_member`] and
+//! [`ColumnCollector`] answer, before anything is sent, which columns an output will have and whether they collide.
+//!
+//! It uses `base` and `model`.
+//!
+//! What never happens here: a row is read, reordered or decided; a value of the input or of an answer is
+//! interpreted, so key order and number texts stay. A finished file is never half-written under its own name: bytes
+//! go to a temporary file beside it, which is renamed.
+
+mod columns;
+mod csv;
+mod error;
+mod jsonl;
+mod members;
+mod name;
+mod target;
+#[cfg(test)]
+mod tests;
+mod value;
+mod writer;
+
+pub use columns::{ColumnCollector, check_names};
+pub use csv::CsvWriter;
+pub use error::OutputError;
+pub use jsonl::JsonlWriter;
+pub use members::has_member;
+pub use name::{default_output, output_format_of};
+pub use target::Target;
+pub use writer::OutputWriter;

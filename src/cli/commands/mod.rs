@@ -1,0 +1,7 @@
+//! One file a command: what it takes and what it does.
+//!
+//! What it is for: each command reads its arguments, calls the rooms beneath and says what came of it.
+//! It uses every floor beneath `cli`.
+//! What never happens here: a command of one file reaches into another file's command.
+
+pub mod mock;

@@ -1,0 +1,209 @@
+//! One commit: a batch of entries in one transaction.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ffi, params};
+
+use crate::base::{AttemptKey, Ticket};
+use crate::model::{AttemptRecord, Ending};
+use crate::store::connection::{Purpose, checkpoint, connect};
+use crate::store::record::{INSERT, LONGEST_INLINE, insert};
+use crate::store::runs::signed;
+use crate::store::{Entry, StoreError};
+
+/// An entry with the token by which its sender knows it.
+pub(super) type Sent = (Option<u64>, Entry);
+
+/// Kinds of rows that are no plain attempts.
+pub(super) const REPLAY: i64 = 1;
+/// A row that cannot be asked about.
+pub(super) const BAD_INPUT: i64 = 2;
+
+/// The connection that writes batches.
+#[derive(Debug)]
+pub(super) struct Batches {
+    connection: Connection,
+    path: PathBuf,
+    /// Numbers of key labels.
+    labels: HashMap<String, i64>,
+}
+
+/// What became of a batch that was committed.
+#[derive(Debug)]
+pub(super) struct Committed {
+    /// Tokens of what is on disk now.
+    pub(super) tokens: Vec<u64>,
+    /// Why an entry was left out, if one was: it could not be numbered. All others are in.
+    pub(super) refused: Option<StoreError>,
+}
+
+impl Batches {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { connection: connect(path, Purpose::Write)?, path: path.to_owned(), labels: HashMap::new() })
+    }
+
+    /// Writes a batch: all of it, apart from what has no place in the store, or nothing.
+    pub(super) fn write(&mut self, batch: &[Sent]) -> Result<Committed, StoreError> {
+        let Self { connection, path, labels } = self;
+        let mut refused = None;
+        let result = commit(connection, labels, batch, &mut refused);
+        if result.is_err() {
+            // Labels of a transaction that was undone have no numbers.
+            labels.clear();
+        }
+        let tokens = result.map_err(|source| StoreError::from_sqlite(path, source))?;
+        Ok(Committed { tokens, refused })
+    }
+
+    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
+        checkpoint(&self.connection, &self.path)
+    }
+
+    #[cfg(test)]
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+fn commit(
+    connection: &mut Connection,
+    labels: &mut HashMap<String, i64>,
+    batch: &[Sent],
+    refused: &mut Option<StoreError>,
+) -> rusqlite::Result<Vec<u64>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut tokens = Vec::with_capacity(batch.len());
+    {
+        let mut write =
+            Write { insert: transaction.prepare_cached(INSERT)?, transaction: &transaction, labels };
+        let mut progress = BTreeMap::new();
+        for (token, entry) in batch {
+            if let Entry::Progress { run, json } = entry {
+                progress.insert(*run, json);
+            } else if let Err(error) = write.entry(entry)? {
+                refused.get_or_insert(error);
+                continue;
+            }
+            tokens.extend(token);
+        }
+        for (run, json) in progress {
+            write.run(
+                "INSERT OR REPLACE INTO progress (run, json) VALUES (?1, ?2)",
+                params![signed(run), json],
+            )?;
+        }
+    }
+    transaction.commit()?;
+    Ok(tokens)
+}
+
+struct Write<'t> {
+    transaction: &'t Transaction<'t>,
+    insert: CachedStatement<'t>,
+    labels: &'t mut HashMap<String, i64>,
+}
+
+impl Write<'_> {
+    /// Writes an entry. The inner error is about the entry alone and leaves the transaction as it was.
+    fn entry(&mut self, entry: &Entry) -> rusqlite::Result<Result<(), StoreError>> {
+        let key = |run: u64, ticket: Ticket| {
+            AttemptKey::new(run, ticket).map_err(|source| StoreError::Number { ticket, source })
+        };
+        match entry {
+            Entry::Attempt { run, record } => match key(*run, record.ticket) {
+                Ok(key) => return self.attempt(key, record),
+                Err(error) => return Ok(Err(error)),
+            },
+            // Attempts count from 1, so that 0 is free for what stands before them.
+            Entry::Replay { run, row, sample, from } => {
+                match key(*run, Ticket { row: *row, sample: *sample, attempt: 0 }) {
+                    Ok(key) => self.run(
+                        "INSERT OR REPLACE INTO rows (id, kind, source) VALUES (?1, ?2, ?3)",
+                        params![key.as_i64(), REPLAY, from.as_i64()],
+                    )?,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            Entry::BadInput { run, row, error } => {
+                match key(*run, Ticket { row: *row, sample: 0, attempt: 0 }) {
+                    Ok(key) => self.run(
+                        "INSERT OR REPLACE INTO rows (id, kind, error) VALUES (?1, ?2, ?3)",
+                        params![key.as_i64(), BAD_INPUT, error],
+                    )?,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            Entry::Learned { endpoint, model, learned } => {
+                let json = serde_json::to_string(learned)
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+                self.run(
+                    "INSERT OR REPLACE INTO learned (endpoint, model, json) VALUES (?1, ?2, ?3)",
+                    params![endpoint, model, json],
+                )?;
+            }
+            Entry::Answered { endpoint, model, key_label } => self.run(
+                "INSERT OR IGNORE INTO answered (endpoint, model, label) VALUES (?1, ?2, ?3)",
+                params![endpoint, model, key_label],
+            )?,
+            Entry::KeyWait { endpoint, key_label, until: Some(until) } => self.run(
+                "INSERT OR REPLACE INTO key_waits (endpoint, label, until) VALUES (?1, ?2, ?3)",
+                params![endpoint, key_label, until.0],
+            )?,
+            Entry::KeyWait { endpoint, key_label, until: None } => self.run(
+                "DELETE FROM key_waits WHERE endpoint = ?1 AND label = ?2",
+                params![endpoint, key_label],
+            )?,
+            Entry::Progress { run, json } => self.run(
+                "INSERT OR REPLACE INTO progress (run, json) VALUES (?1, ?2)",
+                params![signed(*run), json],
+            )?,
+        }
+        Ok(Ok(()))
+    }
+
+    fn attempt(
+        &mut self,
+        key: AttemptKey,
+        record: &AttemptRecord,
+    ) -> rusqlite::Result<Result<(), StoreError>> {
+        let label = self.label(&record.key_label)?;
+        let mut added = insert(&mut self.insert, key, record, label, false);
+        if record.ending == Ending::Valid && is(&added, ffi::SQLITE_CONSTRAINT_UNIQUE) {
+            // Two jobs have bought the same answer at once. The index keeps the first; this one was paid for too.
+            added = insert(&mut self.insert, key, record, label, true);
+        }
+        if is(&added, ffi::SQLITE_CONSTRAINT_PRIMARYKEY) || is(&added, ffi::SQLITE_CONSTRAINT_ROWID) {
+            return Ok(Err(StoreError::Taken { ticket: record.ticket }));
+        }
+        added?;
+        if record.raw.len() > LONGEST_INLINE {
+            self.run(
+                "INSERT INTO bodies (id, body) VALUES (?1, ?2)",
+                params![key.as_i64(), record.raw.as_ref()],
+            )?;
+        }
+        Ok(Ok(()))
+    }
+
+    fn label(&mut self, label: &str) -> rusqlite::Result<i64> {
+        if let Some(&number) = self.labels.get(label) {
+            return Ok(number);
+        }
+        self.run("INSERT OR IGNORE INTO labels (label) VALUES (?1)", params![label])?;
+        let number = self
+            .transaction
+            .prepare_cached("SELECT id FROM labels WHERE label = ?1")?
+            .query_row([label], |row| row.get(0))?;
+        self.labels.insert(label.to_owned(), number);
+        Ok(number)
+    }
+
+    fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<()> {
+        self.transaction.prepare_cached(sql)?.execute(params).map(|_| ())
+    }
+}
+
+fn is(result: &rusqlite::Result<()>, code: std::ffi::c_int) -> bool {
+    result.as_ref().is_err_and(|error| error.sqlite_extended_error_code() == Some(code))
+}

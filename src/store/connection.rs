@@ -1,0 +1,56 @@
+//! Connections to the file, each with its bounds.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::store::StoreError;
+
+/// How long a connection waits for another process that writes. Its commits take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Reading and writing.
+    Write,
+    /// Reading beside a writer.
+    Read,
+}
+
+/// Opens the file at `path`, which must exist. The page cache is bounded in KiB, whatever the size of the file; the
+/// log is carried over every 4,000 pages (16 MB), as far as no reader is in the way, and cut back to 64 MB at most.
+pub(super) fn connect(path: &Path, purpose: Purpose) -> Result<Connection, StoreError> {
+    let (mode, pragmas) = match purpose {
+        Purpose::Write => (
+            OpenFlags::SQLITE_OPEN_READ_WRITE,
+            "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; \
+             PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF;",
+        ),
+        Purpose::Read => (
+            OpenFlags::SQLITE_OPEN_READ_ONLY,
+            "PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;",
+        ),
+    };
+    let open = || {
+        // Without the flag for URIs: a folder may be called `file:x`.
+        let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        connection.execute_batch(pragmas)?;
+        Ok(connection)
+    };
+    open().map_err(|source| StoreError::from_sqlite(path, source))
+}
+
+/// Carries the whole log over into the file and cuts it to nothing. A reader that is in the way is waited for, but
+/// not long: the log is then left for whoever opens the store next, and nothing is lost.
+pub(super) fn checkpoint(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let run = || {
+        connection.busy_timeout(Duration::from_secs(1))?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        connection.busy_timeout(PATIENCE)
+    };
+    run().map_err(|source| StoreError::from_sqlite(path, source))
+}

@@ -1,0 +1,71 @@
+//! What the writer is given.
+
+use crate::base::{AttemptKey, WallTime};
+use crate::model::{AttemptRecord, Learned};
+
+/// One thing to keep. `run` is the run's number in the store, at most [`AttemptKey::MAX_RUN`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// An attempt that has ended.
+    Attempt {
+        /// The run.
+        run: u64,
+        /// The attempt.
+        record: AttemptRecord,
+    },
+    /// A sample that takes the answer, or the final failure, of another attempt. A later one for the same sample
+    /// takes its place.
+    Replay {
+        /// The run.
+        run: u64,
+        /// The row.
+        row: u64,
+        /// The sample.
+        sample: u16,
+        /// The attempt that it is taken from, of any run.
+        from: AttemptKey,
+    },
+    /// A row that cannot be asked about. A later one for the same row takes its place.
+    BadInput {
+        /// The run.
+        run: u64,
+        /// The row.
+        row: u64,
+        /// Why, fit for the output.
+        error: String,
+    },
+    /// What refusals have taught about a model at an endpoint, in place of what was known.
+    Learned {
+        /// The endpoint.
+        endpoint: String,
+        /// The model.
+        model: String,
+        /// All that is known now.
+        learned: Learned,
+    },
+    /// A reply with content has come: the canary's fact.
+    Answered {
+        /// The endpoint.
+        endpoint: String,
+        /// The model.
+        model: String,
+        /// The label of the key.
+        key_label: String,
+    },
+    /// A key must wait, or need not any more.
+    KeyWait {
+        /// The endpoint.
+        endpoint: String,
+        /// The label of the key.
+        key_label: String,
+        /// Until when; `None` ends the wait.
+        until: Option<WallTime>,
+    },
+    /// The newest counts of a run; only the last one of a commit is written.
+    Progress {
+        /// The run.
+        run: u64,
+        /// The counts as JSON.
+        json: String,
+    },
+}
