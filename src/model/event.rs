@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::base::{Moment, Ticket, WallTime};
-use crate::model::{Ending, KeyFault, Reason, Status};
+use crate::base::{Moment, Money, Ticket};
+use crate::model::{Ending, KeyFault, Reason, Status, Usage};
 
 /// One fact, in the order in which it became true.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,25 +19,23 @@ pub struct Event {
 /// The kinds of fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
-    /// A request is handed to the transport with the key of this index.
-    AttemptStarted {
-        /// Which request.
-        ticket: Ticket,
-        /// Index of the key.
-        key: usize,
+    /// The run has rows that ended in earlier executions: so many are passed over.
+    RowsPassed {
+        /// How many.
+        count: u64,
     },
     /// A request has ended.
-    AttemptFinished {
-        /// Which request.
-        ticket: Ticket,
-        /// What it meant for its sample.
-        ending: Ending,
-        /// From sending to its end.
-        took: Duration,
+    AttemptFinished(AttemptFact),
+    /// A sample takes a stored answer; no request is made for it.
+    SampleReplayed {
+        /// Row number.
+        row: u64,
+        /// Sample number.
+        sample: u16,
     },
     /// A row has its final state for this execution and is on disk.
     RowFinished {
-        /// Which row.
+        /// Row number.
         row: u64,
         /// Its status.
         status: Status,
@@ -46,30 +44,65 @@ pub enum EventKind {
     },
     /// A key waits because the server said so.
     KeyWaits {
-        /// Index of the key.
-        key: usize,
-        /// Until when.
-        until: Moment,
-        /// The same as civil time.
-        until_wall: WallTime,
+        /// Label of the key.
+        key: String,
+        /// How long from now.
+        wait: Duration,
+    },
+    /// A key that had worked failed; it rests, and is tried once more.
+    KeyCools {
+        /// Label of the key.
+        key: String,
+        /// The server's words.
+        message: String,
     },
     /// A key is used no more.
     KeyOut {
-        /// Index of the key.
-        key: usize,
+        /// Label of the key.
+        key: String,
         /// Why.
         fault: KeyFault,
         /// The server's words.
         message: String,
     },
-    /// A refusal taught something about the endpoint; fit for a person.
-    Learned {
-        /// What is done differently from now on.
+    /// Nearly everything fails: the run pauses and probes.
+    OutageBegins {
+        /// What failed last.
         message: String,
     },
-    /// No new work begins, for this reason, as `Stop` of the scheduler names it.
+    /// The service answers again.
+    OutageEnds,
+    /// A refusal taught something about the endpoint.
+    Learned {
+        /// What is done differently from now on, as a sentence.
+        message: String,
+    },
+    /// No new work begins; requests in flight may still end.
     Stopping {
         /// Why, fit for a person.
         message: String,
+        /// Requests in flight.
+        in_flight: u32,
     },
+}
+
+/// What is counted of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptFact {
+    /// Which request.
+    pub ticket: Ticket,
+    /// What it meant for its sample.
+    pub ending: Ending,
+    /// From sending to its end.
+    pub took: Duration,
+    /// Its tokens, where they are known.
+    pub usage: Option<Usage>,
+    /// Whether the tokens are our estimate.
+    pub estimated: bool,
+    /// Its cost, where it is known.
+    pub cost: Option<Money>,
+    /// Whether a complete reply came.
+    pub replied: bool,
+    /// Whether it is neither the sample's first try, nor throttled, nor a repair.
+    pub is_retry: bool,
 }

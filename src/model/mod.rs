@@ -20,7 +20,7 @@ mod usage;
 
 pub use answer::{Answer, Vote};
 pub use attempt::{AttemptRecord, Ending, StoredAnswer};
-pub use event::{Event, EventKind};
+pub use event::{AttemptFact, Event, EventKind};
 pub use failure::{Failure, FailureClass, KeyFault, Lesson};
 pub use reply::{Decoded, HttpReply, ReplyContent};
 pub use request::{Learned, Prompt, Repair};

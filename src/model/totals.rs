@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::Money;
-use crate::model::{Reason, Status, Usage};
+use crate::model::{AttemptFact, Ending, EventKind, Reason, Status, Usage};
 
 /// Rows by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub type ReasonCounts = BTreeMap<Reason, u64>;
 /// What a run has done so far, over all its executions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Rows that ended in earlier executions of the run and are not counted in `status`.
+    pub passed: u64,
     /// Finished rows by status. `skipped` is counted at the end only.
     pub status: StatusCounts,
     /// Finished rows by reason.
@@ -82,6 +84,47 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Rows that have ended.
+    pub fn done(&self) -> u64 {
+        self.passed + self.status.total()
+    }
+
+    /// Takes one fact in.
+    pub fn fold(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::RowsPassed { count } => self.passed += count,
+            EventKind::AttemptFinished(fact) => self.add_attempt(fact),
+            EventKind::SampleReplayed { .. } => self.replayed += 1,
+            EventKind::RowFinished { status, reason, .. } => self.add_row(*status, *reason),
+            EventKind::KeyWaits { .. }
+            | EventKind::KeyCools { .. }
+            | EventKind::KeyOut { .. }
+            | EventKind::OutageBegins { .. }
+            | EventKind::OutageEnds
+            | EventKind::Learned { .. }
+            | EventKind::Stopping { .. } => {}
+        }
+    }
+
+    /// Counts a request.
+    pub fn add_attempt(&mut self, fact: &AttemptFact) {
+        self.attempts += 1;
+        self.retries += u64::from(fact.is_retry);
+        self.throttled += u64::from(fact.ending == Ending::Throttled);
+        if let Some(usage) = fact.usage {
+            self.tokens += usage;
+        }
+        match fact.cost {
+            Some(cost) => {
+                self.spent += cost;
+                if fact.estimated {
+                    self.estimated += cost;
+                }
+            }
+            None => self.unpriced |= fact.usage.is_some(),
+        }
+    }
+
     /// Counts a finished row.
     pub fn add_row(&mut self, status: Status, reason: Reason) {
         self.status.add(status);

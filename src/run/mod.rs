@@ -1,1 +1,30 @@
-//! (page to be written)
+//! A run: the only place where rooms meet and time passes.
+//!
+//! What it is for: [`execute`] joins input, prompt, provider, answer, store and output around the scheduler. The
+//! feed reads, renders and looks stored answers up on a thread of its own; the driver owns the scheduler and does
+//! as it says; workers make one attempt each; the join reads the input again and writes what the store says of it.
+//! It uses every floor beneath. What a person typed and what a person reads is `cli`'s.
+//! What never happens here: a policy. When to send, how long to wait, what a row becomes and when to stop is asked
+//! of `policy`; text for people is made from facts by `report` and `cli`.
+
+mod credentials;
+mod driver;
+mod error;
+mod execute;
+mod feed;
+mod history;
+mod identity;
+mod join;
+mod live;
+mod lock;
+mod stop;
+mod worker;
+
+pub use credentials::{Credential, Credentials};
+pub use error::RunError;
+pub use execute::{Choice, Ended, Plan, execute};
+pub use history::{Retry, RowJudge};
+pub use identity::{job_key, request_prefix};
+pub use live::{Observer, Tick};
+pub use lock::JobLock;
+pub use stop::{StopSender, StopSignal, Stops, stops};

@@ -1,0 +1,390 @@
+//! The one task that owns the scheduler and does as it says.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::base::{Clock, Moment, SystemClock};
+use crate::model::{
+    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status,
+};
+use crate::policy::{Assignment, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
+use crate::provider::learn;
+use crate::run::credentials::Credentials;
+use crate::run::error::RunError;
+use crate::run::feed::{Batch, Feed, RowLoad};
+use crate::run::live::Bus;
+use crate::run::stop::{StopSignal, Stops, cause_of_halt};
+use crate::run::worker::{Done, Job, Worker};
+use crate::store::{Entry, StoreError, Writer};
+
+/// How often observers are told how things stand.
+const TICK: Duration = Duration::from_millis(200);
+/// How many ticks lie between two snapshots in the store.
+const TICKS_A_SNAPSHOT: u32 = 5;
+/// How long requests in flight may go on after the first signal.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// Rows that are on disk, or why nothing goes there any more.
+pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
+
+/// Makes the worker when the first request is about to go, which is when keys are looked up.
+pub(super) type MakeWorker<'a> = Box<dyn FnOnce(&Credentials) -> Result<Worker, StopCause> + 'a>;
+
+/// Everything that an execution works with.
+pub(super) struct Driver<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) run: u64,
+    pub(super) clock: Arc<SystemClock>,
+    pub(super) scheduler: Scheduler,
+    pub(super) feed: Feed,
+    pub(super) writer: &'a Writer,
+    pub(super) commits: mpsc::UnboundedReceiver<Commit>,
+    pub(super) stops: Stops,
+    pub(super) credentials: &'a Credentials,
+    pub(super) make_worker: Option<MakeWorker<'a>>,
+    pub(super) worker: Option<Arc<Worker>>,
+    pub(super) learned: Arc<Learned>,
+    pub(super) bus: Bus<'a>,
+    pub(super) loads: HashMap<u64, Live>,
+    pub(super) finishing: HashMap<u64, (Status, Reason)>,
+    pub(super) tasks: JoinSet<Done>,
+    pub(super) running: HashMap<Id, (Job, Moment)>,
+    /// When the requests in flight were sent.
+    pub(super) sent_at: BTreeSet<Moment>,
+    pub(super) cause: Option<StopCause>,
+    pub(super) last_fault: String,
+    pub(super) next_tick: Moment,
+    pub(super) ticks: u32,
+}
+
+/// A loaded row.
+pub(super) struct Live {
+    load: RowLoad,
+    repairs: HashMap<u16, Arc<Repair>>,
+    /// Bits of the samples that had a request that was not throttled.
+    tried: u128,
+}
+
+enum Woken {
+    Stop(Option<StopSignal>),
+    Commit(Option<Commit>),
+    Batch(Option<Result<Batch, RunError>>),
+    Task(Result<(Id, Done), JoinError>),
+    Time,
+}
+
+impl Driver<'_> {
+    /// Runs until all rows have ended or the run has stopped. Returns what stopped it.
+    pub(super) async fn drive(mut self) -> (Option<StopCause>, crate::report::LatencyHistogram) {
+        loop {
+            let until = match self.act() {
+                Some(until) => until,
+                None => break,
+            };
+            let wake = until.map_or(self.next_tick, |until| until.min(self.next_tick));
+            let timer = tokio::time::sleep_until(self.clock.instant(wake).into());
+            let woken = tokio::select! {
+                biased;
+                stop = self.stops.recv() => Woken::Stop(stop),
+                commit = self.commits.recv() => Woken::Commit(commit),
+                Some(task) = self.tasks.join_next_with_id() => Woken::Task(task),
+                batch = self.feed.next(), if self.feed.is_awaited() => Woken::Batch(batch),
+                () = timer => Woken::Time,
+            };
+            if !self.wake(woken) {
+                break;
+            }
+        }
+        self.tell();
+        (self.cause, self.bus.latency)
+    }
+
+    /// Does what the scheduler says until it has to wait. `None`: it is finished.
+    fn act(&mut self) -> Option<Option<Moment>> {
+        loop {
+            let now = self.clock.now();
+            match self.scheduler.poll(now) {
+                Step::Send(assignment) => self.send(now, assignment),
+                Step::Load(count) => self.feed.ask(count),
+                Step::Finish(row) => self.finish(row),
+                Step::Notice(notice) => self.notice(now, notice),
+                Step::Abort => self.abort(now),
+                Step::Wait(until) => return Some(until),
+                Step::Finished => return None,
+            }
+        }
+    }
+
+    fn wake(&mut self, woken: Woken) -> bool {
+        let now = self.clock.now();
+        match woken {
+            Woken::Stop(signal) => self.on_stop(now, signal),
+            Woken::Commit(Some(Ok(rows))) => self.on_commit(now, rows),
+            Woken::Commit(Some(Err(error))) => {
+                self.stop_for(StopCause::Unable(error.to_string()));
+                self.tasks.abort_all();
+                return false;
+            }
+            Woken::Commit(None) => {
+                self.stop_for(StopCause::Unable("the store has stopped writing".to_owned()));
+                return false;
+            }
+            Woken::Task(task) => {
+                self.on_task(task);
+                while let Some(task) = self.tasks.try_join_next_with_id() {
+                    self.on_task(task);
+                }
+            }
+            Woken::Batch(batch) => self.on_batch(now, batch),
+            Woken::Time => {
+                if self.next_tick <= now {
+                    self.next_tick = now.after(TICK);
+                    self.ticks += 1;
+                    self.tell();
+                }
+            }
+        }
+        true
+    }
+
+    /// Tells observers how things stand, and now and then the store.
+    fn tell(&mut self) {
+        let now = self.clock.now();
+        let limit = self.settings.limits.concurrency;
+        let labels = self.credentials.labels();
+        let snapshot = self.bus.snapshot(&self.clock, now, &self.scheduler, labels, limit, &self.sent_at);
+        self.bus.tick(now, &snapshot);
+        if self.ticks.is_multiple_of(TICKS_A_SNAPSHOT) {
+            let json = snapshot.to_store_json();
+            self.writer.push(None, Entry::Progress { run: self.run, json });
+        }
+    }
+
+    fn stop_for(&mut self, cause: StopCause) {
+        if self.cause.as_ref().is_none_or(|have| *have < cause) {
+            self.cause = Some(cause);
+        }
+    }
+
+    fn on_stop(&mut self, now: Moment, signal: Option<StopSignal>) {
+        let (cause, grace) = match signal {
+            Some(StopSignal::Gentle(signal)) => (StopCause::Signal(signal), GRACE),
+            Some(StopSignal::Now(signal)) => (StopCause::Signal(signal), Duration::ZERO),
+            Some(StopSignal::ClosedOutput) => (StopCause::ClosedOutput, GRACE),
+            // Nobody can ask any more, which is no reason to stop.
+            None => return,
+        };
+        self.stop_for(cause);
+        self.scheduler.on_stop(now, grace);
+    }
+
+    fn on_commit(&mut self, now: Moment, rows: Vec<u64>) {
+        for row in rows {
+            self.scheduler.on_durable(row);
+            if let Some((status, reason)) = self.finishing.remove(&row) {
+                self.bus.emit(now, EventKind::RowFinished { row, status, reason });
+            }
+        }
+    }
+
+    fn on_batch(&mut self, now: Moment, batch: Option<Result<Batch, RunError>>) {
+        let batch = match batch {
+            Some(Ok(batch)) => batch,
+            Some(Err(error)) => {
+                let text = error.to_string();
+                self.stop_for(if error.is_usage() { StopCause::Usage(text) } else { StopCause::Unable(text) });
+                self.scheduler.on_stop(now, GRACE);
+                return;
+            }
+            None => {
+                self.stop_for(StopCause::Unable("the thread that reads the input has ended".to_owned()));
+                self.scheduler.on_stop(now, GRACE);
+                return;
+            }
+        };
+        if batch.passed > 0 {
+            self.bus.emit(now, EventKind::RowsPassed { count: batch.passed });
+        }
+        let mut plans = Vec::with_capacity(batch.rows.len());
+        for fed in batch.rows {
+            let live = Live { load: fed.load, repairs: HashMap::new(), tried: 0 };
+            self.loads.insert(fed.plan.row, live);
+            plans.push(fed.plan);
+        }
+        self.scheduler.on_rows(plans, batch.exhausted);
+    }
+
+    fn send(&mut self, now: Moment, assignment: Assignment) {
+        let worker = match self.ready_worker() {
+            Ok(worker) => worker,
+            Err(cause) => {
+                // Nothing was sent, so there is no attempt to keep.
+                self.stop_for(cause);
+                self.scheduler.on_stop(now, Duration::ZERO);
+                self.scheduler.on_outcome(now, assignment, Outcome::Aborted);
+                return;
+            }
+        };
+        let ticket = assignment.ticket;
+        let Some(live) = self.loads.get(&ticket.row) else { return };
+        let RowLoad::Ask { prompt, hashes } = &live.load else { return };
+        let job = Job {
+            assignment,
+            prompt: Arc::clone(prompt),
+            hash: hashes.get(usize::from(ticket.sample) - 1).copied().unwrap_or_default(),
+            learned: Arc::clone(&self.learned),
+            repair: assignment.repair.then(|| live.repairs.get(&ticket.sample).cloned()).flatten(),
+            started: self.clock.wall(),
+        };
+        let handle = self.tasks.spawn(worker.attempt(job.clone()));
+        self.running.insert(handle.id(), (job, now));
+        self.sent_at.insert(now);
+    }
+
+    fn ready_worker(&mut self) -> Result<Arc<Worker>, StopCause> {
+        if let Some(worker) = &self.worker {
+            return Ok(Arc::clone(worker));
+        }
+        let Some(make) = self.make_worker.take() else {
+            return Err(StopCause::Unable("the connection to the provider could not be prepared".to_owned()));
+        };
+        let worker = Arc::new(make(self.credentials)?);
+        self.worker = Some(Arc::clone(&worker));
+        Ok(worker)
+    }
+
+    fn on_task(&mut self, task: Result<(Id, Done), JoinError>) {
+        let id = match &task {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let Some((job, sent)) = self.running.remove(&id) else { return };
+        let now = self.clock.now();
+        self.sent_at.remove(&sent);
+        let done = match task {
+            Ok((_, done)) => done,
+            Err(error) => {
+                let Some(worker) = &self.worker else { return };
+                let took = now.since(sent);
+                if error.is_cancelled() { worker.abandoned(&job, took) } else { worker.broken(&job, took) }
+            }
+        };
+        self.on_done(now, done);
+    }
+
+    fn on_done(&mut self, now: Moment, done: Done) {
+        let Done { assignment, outcome, mut record, took, repair, lesson } = done;
+        let ticket = assignment.ticket;
+        if let Outcome::Failed(failure) = &outcome {
+            self.bus.last_failure.clone_from(&failure.message);
+        }
+        let ruling = self.scheduler.on_outcome(now, assignment, outcome);
+        record.ending = ruling.ending;
+        let throttled = ruling.ending == Ending::Throttled;
+        let mut is_retry = false;
+        if let Some(live) = self.loads.get_mut(&ticket.row) {
+            let bit = 1_u128 << (ticket.sample % 128);
+            is_retry = live.tried & bit != 0 && !throttled && !record.repair;
+            if !throttled {
+                live.tried |= bit;
+            }
+            if ruling.repair_next
+                && let Some(repair) = repair
+            {
+                live.repairs.insert(ticket.sample, Arc::new(repair));
+            }
+        }
+        if let Some(lesson) = lesson {
+            let mut learned = (*self.learned).clone();
+            let message = learn(&mut learned, &lesson);
+            if learned != *self.learned {
+                self.learned = Arc::new(learned.clone());
+                let call = &self.settings.call;
+                let (endpoint, model) = (call.endpoint.clone(), call.model.clone());
+                self.writer.push(None, Entry::Learned { endpoint, model, learned });
+                self.bus.emit(now, EventKind::Learned { message });
+            }
+        }
+        let fact = AttemptFact {
+            ticket,
+            ending: record.ending,
+            took,
+            usage: record.usage,
+            estimated: record.estimated,
+            cost: record.cost,
+            replied: record.http_status.is_some(),
+            is_retry,
+        };
+        self.writer.push(None, Entry::Attempt { run: self.run, record });
+        self.bus.emit(now, EventKind::AttemptFinished(fact));
+    }
+
+    fn finish(&mut self, finished: FinishedRow) {
+        let now = self.clock.now();
+        let FinishedRow { row, decision, replays } = finished;
+        self.finishing.insert(row, (decision.status, decision.reason));
+        if let Some(Live { load: RowLoad::Bad(error), .. }) = self.loads.remove(&row) {
+            self.writer.push(None, Entry::BadInput { run: self.run, row, error });
+        }
+        for (sample, from) in replays {
+            self.writer.push(None, Entry::Replay { run: self.run, row, sample, from });
+            self.bus.emit(now, EventKind::SampleReplayed { row, sample });
+        }
+        self.writer.push(Some(row), Entry::RowDone);
+    }
+
+    fn notice(&mut self, now: Moment, notice: Notice) {
+        let call = &self.settings.call;
+        let (endpoint, model) = (call.endpoint.clone(), call.model.clone());
+        let label = |key: usize| self.credentials.labels().get(key).cloned().unwrap_or_default();
+        let kind = match notice {
+            Notice::FirstContent { key } => {
+                if call.provider != ProviderKind::Mock {
+                    self.writer.push(None, Entry::Answered { endpoint, model, key_label: label(key) });
+                }
+                return;
+            }
+            Notice::KeyWaits { key, until } => {
+                let wait = until.since(now);
+                let key = label(key);
+                let until = Some(self.clock.wall().after(wait));
+                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });
+                EventKind::KeyWaits { key, wait }
+            }
+            Notice::KeyCools { key, message, .. } => EventKind::KeyCools { key: label(key), message },
+            Notice::KeyOut { key, fault, message } => {
+                let key = label(key);
+                self.last_fault = format!("key {key}: {message}");
+                EventKind::KeyOut { key, fault, message }
+            }
+            Notice::OutageBegins { message } => EventKind::OutageBegins { message },
+            Notice::OutageEnds => EventKind::OutageEnds,
+            Notice::Stopping(halt) => {
+                let halt = match halt {
+                    Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
+                    other => other,
+                };
+                if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
+                    self.stop_for(cause);
+                }
+                let message = self.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+                EventKind::Stopping { message, in_flight: self.scheduler.in_flight() }
+            }
+        };
+        self.bus.emit(now, kind);
+    }
+
+    fn abort(&mut self, now: Moment) {
+        self.tasks.abort_all();
+        let Some(worker) = self.worker.clone() else { return };
+        self.sent_at.clear();
+        for (_, (job, sent)) in std::mem::take(&mut self.running) {
+            let done = worker.abandoned(&job, now.since(sent));
+            self.on_done(now, done);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The thread that reads, renders and looks stored answers up, a batch at a time, as the driver asks for them.
+
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use crate::base::{AttemptKey, DigestBuilder};
+use crate::dataset::Rows;
+use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent};
+use crate::policy::{RowPlan, SamplePlan, SampleState};
+use crate::prompt::Template;
+use crate::run::error::RunError;
+use crate::run::history::{Retry, RowJudge, Sample};
+use crate::run::identity::{row_prefix, sample_hash};
+use crate::store::Reader;
+
+/// One bit a row: which rows of a continued run are finished.
+#[derive(Debug, Default)]
+pub(super) struct FinishedRows {
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl FinishedRows {
+    pub(super) fn insert(&mut self, row: u64) {
+        let (word, bit) = Self::place(row);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        if self.words[word] & bit == 0 {
+            self.words[word] |= bit;
+            self.count += 1;
+        }
+    }
+
+    pub(super) fn contains(&self, row: u64) -> bool {
+        let (word, bit) = Self::place(row);
+        self.words.get(word).is_some_and(|have| have & bit != 0)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.count
+    }
+
+    fn place(row: u64) -> (usize, u64) {
+        (usize::try_from(row / 64).unwrap_or(usize::MAX), 1 << (row % 64))
+    }
+}
+
+/// What the feed works with.
+pub(super) struct FeedPlan {
+    pub(super) rows: Rows,
+    pub(super) header: Option<Header>,
+    pub(super) template: Arc<Template>,
+    pub(super) judge: Arc<RowJudge>,
+    pub(super) prefix: DigestBuilder,
+    pub(super) store: Reader,
+    /// Number of the run in the store.
+    pub(super) run: u64,
+    /// The job's run before this one, if this one is new and its final failures are to be taken over.
+    pub(super) previous: Option<u64>,
+    /// Whether the run has earlier executions.
+    pub(super) continued: bool,
+    pub(super) finished: FinishedRows,
+    pub(super) retry: Retry,
+}
+
+/// A row that is ready for the scheduler, with what its requests need.
+#[derive(Debug)]
+pub(super) struct FedRow {
+    pub(super) plan: RowPlan,
+    pub(super) load: RowLoad,
+}
+
+/// What the driver keeps of a loaded row.
+#[derive(Debug)]
+pub(super) enum RowLoad {
+    /// It may ask.
+    Ask {
+        prompt: Arc<Prompt>,
+        /// The request digest of each sample.
+        hashes: Vec<[u8; 16]>,
+    },
+    /// It cannot be asked about, and why.
+    Bad(String),
+}
+
+/// A batch of rows.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) rows: Vec<FedRow>,
+    pub(super) exhausted: bool,
+    /// Selected rows that were passed over because they have ended before.
+    pub(super) passed: u64,
+}
+
+/// The feed's end in the driver.
+#[derive(Debug)]
+pub(super) struct Feed {
+    wanted: Option<mpsc::Sender<usize>>,
+    batches: mpsc::Receiver<Result<Batch, RunError>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Feed {
+    pub(super) fn start(mut plan: FeedPlan) -> Result<Self, RunError> {
+        let (wanted, mut wants) = mpsc::channel::<usize>(1);
+        let (sender, batches) = mpsc::channel(1);
+        let thread = thread::Builder::new()
+            .name("feed".to_owned())
+            .spawn(move || {
+                while let Some(count) = wants.blocking_recv() {
+                    let batch = plan.batch(count);
+                    let ended = batch.as_ref().map_or(true, |batch| batch.exhausted);
+                    if sender.blocking_send(batch).is_err() || ended {
+                        return;
+                    }
+                }
+            })
+            .map_err(|source| RunError::Start { what: "the feed thread", source })?;
+        Ok(Self { wanted: Some(wanted), batches, thread: Some(thread) })
+    }
+
+    /// Asks for so many rows; they come through [`Feed::next`].
+    pub(super) fn ask(&self, count: usize) {
+        if let Some(wanted) = &self.wanted {
+            // The scheduler has one load outstanding at most, so there is room.
+            let _ = wanted.try_send(count);
+        }
+    }
+
+    /// The next batch; `None` once the feed has ended.
+    pub(super) async fn next(&mut self) -> Option<Result<Batch, RunError>> {
+        self.batches.recv().await
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.wanted = None;
+        self.batches.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl FeedPlan {
+    fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
+        let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
+        while batch.rows.len() < count {
+            let Some(row) = self.rows.next() else {
+                batch.exhausted = true;
+                break;
+            };
+            let row = row?;
+            if self.finished.contains(row.number) {
+                batch.passed += 1;
+                continue;
+            }
+            match self.plan(&row)? {
+                Some(fed) => batch.rows.push(fed),
+                None => batch.passed += 1,
+            }
+        }
+        Ok(batch)
+    }
+
+    /// What is to be done for a row; `None` if this command is not to ask it.
+    fn plan(&mut self, row: &InputRow) -> Result<Option<FedRow>, RunError> {
+        let prompt = match &row.content {
+            RowContent::Bad { why, .. } => Err(why.clone()),
+            _ => self.template.render(row, self.header.as_ref()).map_err(|error| error.to_string()),
+        };
+        let prompt = match prompt {
+            Ok(prompt) => prompt,
+            Err(why) => return Ok(Some(self.bad(row.number, why))),
+        };
+        let mut samples = if self.continued {
+            let history = self.store.row(self.run, row.number)?;
+            let samples = self.judge.samples(self.run, &history);
+            let was_decided = self.judge.decide(&samples).is_some();
+            if !was_decided && !self.retry.includes_skipped() {
+                return Ok(None);
+            }
+            samples
+        } else {
+            self.judge.blank()
+        };
+        for sample in &mut samples {
+            if let SampleState::Failed(reason) = &sample.state
+                && self.retry.reopens(*reason)
+            {
+                sample.state = SampleState::Open;
+                sample.source = None;
+            }
+        }
+        let digest = row_prefix(&self.prefix, &prompt);
+        let hashes: Vec<_> = (1_u16..).take(samples.len()).map(|sample| sample_hash(&digest, sample)).collect();
+        for (at, (sample, hash)) in samples.iter_mut().zip(&hashes).enumerate() {
+            if matches!(sample.state, SampleState::Open) {
+                let number = u16::try_from(at + 1).unwrap_or(u16::MAX);
+                self.look_up(row.number, number, hash, sample)?;
+            }
+        }
+        let plan = RowPlan {
+            row: row.number,
+            group: hashes.first().copied(),
+            samples: samples
+                .into_iter()
+                .map(|sample| SamplePlan {
+                    state: sample.state,
+                    next_attempt: sample.next_attempt,
+                    source: sample.source,
+                })
+                .collect(),
+        };
+        Ok(Some(FedRow { plan, load: RowLoad::Ask { prompt: Arc::new(prompt), hashes } }))
+    }
+
+    fn bad(&self, row: u64, why: String) -> FedRow {
+        let samples = self
+            .judge
+            .blank()
+            .into_iter()
+            .map(|_| SamplePlan { state: SampleState::Failed(Reason::BadInput), next_attempt: 1, source: None })
+            .collect();
+        FedRow { plan: RowPlan { row, group: None, samples }, load: RowLoad::Bad(why) }
+    }
+
+    /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has
+    /// had for the same request, or with the one that this row had in the job's run before.
+    fn look_up(&mut self, row: u64, number: u16, hash: &[u8; 16], sample: &mut Sample) -> Result<(), RunError> {
+        if let Some(found) = self.store.lookup(hash)?
+            && let Some((_, state)) = self.judge.valid(&found.answer, false)
+        {
+            sample.state = state;
+            sample.source = Some(found.key);
+            return Ok(());
+        }
+        if let Some(found) = self.store.lookup_failure(self.run, hash)? {
+            // An own failure that is asked again is not taken from itself.
+            let own = found.key.ticket();
+            if (own.row, own.sample) != (row, number) {
+                self.take_failure(sample, found.ending, found.key);
+            }
+            return Ok(());
+        }
+        let Some(previous) = self.previous else { return Ok(()) };
+        let history = self.store.row(previous, row)?;
+        let last = history.attempts.iter().rev().find(|attempt| {
+            attempt.ticket.sample == number && attempt.hash == *hash && matches!(attempt.ending, Ending::Failed(_))
+        });
+        if let Some(attempt) = last
+            && let Ok(key) = AttemptKey::new(previous, attempt.ticket)
+        {
+            self.take_failure(sample, attempt.ending, key);
+            return Ok(());
+        }
+        let replay = history.replays.into_iter().find(|replay| replay.sample == number);
+        if let Some(replay) = replay
+            && let Some(source) = replay.source.filter(|source| source.hash == *hash)
+        {
+            self.take_failure(sample, source.ending, replay.from);
+        }
+        Ok(())
+    }
+
+    fn take_failure(&self, sample: &mut Sample, ending: Ending, key: AttemptKey) {
+        if let Ending::Failed(reason) = ending
+            && !reason.is_operational()
+            && !self.retry.reopens(reason)
+        {
+            sample.state = SampleState::Failed(reason);
+            sample.source = Some(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_rows_are_bits() {
+        let mut finished = FinishedRows::default();
+        for row in [1, 64, 65, 1_000_000, 64] {
+            finished.insert(row);
+        }
+        assert_eq!(finished.len(), 4);
+        assert!(finished.contains(64) && finished.contains(1_000_000));
+        assert!(!finished.contains(63) && !finished.contains(2_000_000));
+    }
+}

@@ -1,0 +1,121 @@
+//! What is known of a run while it goes on, and who is told.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::base::{Clock, Moment, SystemClock};
+use crate::model::{Event, EventKind, Totals};
+use crate::policy::{KeyState, Scheduler};
+use crate::report::{KeyLine, LatencyHistogram, Rate, Snapshot, eta_text};
+
+/// Who watches a run. Both calls must be quick: they are made between two requests.
+pub trait Observer {
+    /// Each fact, in order, none left out.
+    fn event(&mut self, event: &Event);
+    /// How things stand, a few times a second.
+    fn tick(&mut self, now: Moment, snapshot: &Snapshot);
+}
+
+/// How things stand, and when.
+pub type Tick = Snapshot;
+
+/// Folds facts into counts and tells observers.
+pub(super) struct Bus<'o> {
+    observer: &'o mut dyn Observer,
+    seq: u64,
+    pub(super) totals: Totals,
+    pub(super) latency: LatencyHistogram,
+    /// What failed last, for an outage's reason.
+    pub(super) last_failure: String,
+    rate: Rate,
+    total: u64,
+}
+
+impl<'o> Bus<'o> {
+    pub(super) fn new(observer: &'o mut dyn Observer, total: u64) -> Self {
+        Self {
+            observer,
+            seq: 0,
+            totals: Totals::default(),
+            latency: LatencyHistogram::new(),
+            last_failure: String::new(),
+            rate: Rate::new(Duration::from_secs(30)),
+            total,
+        }
+    }
+
+    pub(super) fn emit(&mut self, at: Moment, kind: EventKind) {
+        self.totals.fold(&kind);
+        if let EventKind::AttemptFinished(fact) = &kind
+            && fact.replied
+        {
+            self.latency.record(fact.took);
+        }
+        self.seq += 1;
+        self.observer.event(&Event { seq: self.seq, at, kind });
+    }
+
+    pub(super) fn tick(&mut self, now: Moment, snapshot: &Snapshot) {
+        self.observer.tick(now, snapshot);
+    }
+
+    /// The state of everything at `now`.
+    pub(super) fn snapshot(
+        &mut self,
+        clock: &SystemClock,
+        now: Moment,
+        scheduler: &Scheduler,
+        labels: &[String],
+        limit: u32,
+        running: &BTreeSet<Moment>,
+    ) -> Snapshot {
+        let done = self.totals.done();
+        self.rate.record(now, done);
+        let keys: Vec<KeyLine> = labels
+            .iter()
+            .enumerate()
+            .map(|(index, label)| KeyLine {
+                label: label.clone(),
+                in_flight: scheduler.keys().in_flight(index),
+                limit: 0,
+                state: key_state(scheduler, index, now),
+            })
+            .collect();
+        let in_flight = scheduler.in_flight();
+        let all_wait = !keys.is_empty() && keys.iter().all(|key| !key.state.is_empty());
+        let next_permit = scheduler.keys().wakes_at(now).filter(|_| all_wait && in_flight == 0);
+        Snapshot {
+            at: clock.wall(),
+            done,
+            total: self.total,
+            status: self.totals.status,
+            attempts: self.totals.attempts,
+            retries: self.totals.retries,
+            throttled: self.totals.throttled,
+            in_flight,
+            limit,
+            spent: (!self.totals.unpriced).then_some(self.totals.spent),
+            ceiling: None,
+            rows_per_minute: self.rate.per_minute(now),
+            eta: self.rate.eta(now, self.total.saturating_sub(done)),
+            next_permit: next_permit.map(|at| at.since(now)),
+            paused: scheduler.is_paused().then(|| self.last_failure.clone()),
+            keys,
+            oldest_in_flight: running.first().map(|started| now.since(*started)),
+        }
+    }
+}
+
+fn key_state(scheduler: &Scheduler, index: usize, now: Moment) -> String {
+    let keys = scheduler.keys();
+    let wait = |until: Moment| eta_text(until.since(now));
+    match keys.state(index) {
+        KeyState::Out(fault) => format!("out: {}", fault.as_str()),
+        KeyState::Cooling { until } if until > now => format!("cools down {}", wait(until)),
+        KeyState::Cooling { .. } | KeyState::Retrying => "tried once more".to_owned(),
+        KeyState::Open => match keys.waits_until(index) {
+            Some(until) if until > now => format!("waits {}", wait(until)),
+            _ => String::new(),
+        },
+    }
+}
