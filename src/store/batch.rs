@@ -79,19 +79,18 @@ fn commit(
             Write { insert: transaction.prepare_cached(INSERT)?, transaction: &transaction, labels };
         let mut progress = BTreeMap::new();
         for (token, entry) in batch {
-            if let Entry::Progress { run, json } = entry {
-                progress.insert(*run, json);
+            if let Entry::Progress { run, .. } = entry {
+                progress.insert(*run, entry);
             } else if let Err(error) = write.entry(entry)? {
                 refused.get_or_insert(error);
                 continue;
             }
             tokens.extend(token);
         }
-        for (run, json) in progress {
-            write.run(
-                "INSERT OR REPLACE INTO progress (run, json) VALUES (?1, ?2)",
-                params![signed(run), json],
-            )?;
+        for entry in progress.into_values() {
+            if let Err(error) = write.entry(entry)? {
+                refused.get_or_insert(error);
+            }
         }
     }
     transaction.commit()?;

@@ -19,6 +19,14 @@ fn silent() -> OnCommit {
     Box::new(|_| ())
 }
 
+const _: () = {
+    const fn can_be_shared<T: Send + Sync>() {}
+    const fn can_be_sent<T: Send>() {}
+    can_be_shared::<Writer>();
+    can_be_sent::<Store>();
+    can_be_sent::<crate::store::Reader>();
+};
+
 fn count(connection: &Connection) -> i64 {
     connection.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).unwrap()
 }
