@@ -42,7 +42,7 @@ impl CsvReader {
             if !ended {
                 scanned += taken;
             }
-            if scanned > most + 2 {
+            if scanned > most.saturating_add(2) {
                 return Err(Stopped::TooLong);
             }
             match result {

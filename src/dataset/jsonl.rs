@@ -22,7 +22,7 @@ pub(super) fn find(feed: &mut Feed, most: usize) -> Result<Option<usize>, Stoppe
         let length = line_end.map_or(unread.len(), |step| scanned + step + 1);
         if line_end.is_none() {
             scanned = length;
-            if scanned > most + 2 {
+            if scanned > most.saturating_add(2) {
                 return Err(Stopped::TooLong);
             }
             if feed.fill()? {

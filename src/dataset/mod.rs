@@ -3,14 +3,14 @@
 //! What it is for: [`Source`] reads a CSV or JSONL file as a stream. [`Source::check`] is the first pass: it reads to
 //! the last selected row, finds what is malformed and takes size, time and digest. [`Source::rows`] is every later
 //! pass: the same rows again, as long as the file is the same. Bytes come through a chain of `Read`s: file, digest,
-//! (a decompressor has its place here), decoder, [`feed::Feed`]; records are cut out of the feed's one buffer.
+//! (a decompressor has its place here), decoder, feed; records are cut out of the feed's one buffer.
 //!
 //! It uses `base` and `model`. Record boundaries of CSV are `csv-core`'s, JSON syntax is `serde_json`'s, other
 //! encodings are `encoding_rs`'s.
 //!
 //! What never happens here: a file is held in memory, however many rows it has (one record is, up to `max_record`);
-//! a value is changed, trimmed or interpreted; a template, a schema or an output is known. The one thing written is
-//! the copy of standard input that [`spool`] makes.
+//! a value is changed, trimmed or interpreted; a template, a schema or an output is known. All that is
+//! written is the copy of standard input that [`spool`] makes, and a temporary index while ids are checked.
 
 mod checked;
 mod csv;
