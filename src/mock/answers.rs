@@ -1,6 +1,9 @@
 //! The pure part: an answer for a request.
 
+use serde_json::Value;
+
 use crate::base::Dice;
+use crate::mock::first::First;
 use crate::mock::generator::Generator;
 use crate::mock::reply::{self, Said};
 use crate::mock::request::{Asked, Dialect, Form};
@@ -24,13 +27,14 @@ const BAD: u64 = 0xbad;
 pub struct MockModel {
     seed: u64,
     bad_answer_rate: f64,
+    schema: First<Value>,
 }
 
 impl MockModel {
     /// A model. `bad_answer_rate` is the share of answers, 0 to 1, that break their schema, stop in the middle or
     /// are prose; free text is never bad.
     pub const fn new(seed: u64, bad_answer_rate: f64) -> Self {
-        Self { seed, bad_answer_rate }
+        Self { seed, bad_answer_rate, schema: First::new() }
     }
 
     /// The reply to an `OpenAI` Chat Completions body, for one sample (from 1): a `chat.completion`, or an error
@@ -75,7 +79,15 @@ impl MockModel {
 
     /// The whole answer, uncut.
     pub(super) fn answer(&self, asked: &Asked<'_>, prompt: u64, sample: u16) -> String {
-        let Some(schema) = &asked.schema else {
+        let own;
+        let schema = if let Some(text) = asked.schema_text {
+            let known = self.schema.get(text, read_schema);
+            own = if known.is_none() { read_schema(text) } else { Value::Null };
+            Some(known.unwrap_or(&own))
+        } else {
+            asked.found_schema.as_ref()
+        };
+        let Some(schema) = schema else {
             let text = words::sentence(&mut Dice::new(self.seed, &[prompt, u64::from(sample)]));
             return if asked.form == Form::Text { text } else { format!(r#"{{"answer":"{text}"}}"#) };
         };
@@ -85,13 +97,18 @@ impl MockModel {
     }
 }
 
+/// The schema's text is JSON; one that is nested too deeply to be read allows everything.
+fn read_schema(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Bool(true))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    const MODEL: MockModel = MockModel::new(7, 0.0);
+    static MODEL: MockModel = MockModel::new(7, 0.0);
 
     fn schema() -> Value {
         json!({"type": "object", "additionalProperties": false, "required": ["ok", "confidence", "why"],
@@ -148,6 +165,19 @@ mod tests {
         assert_ne!(base, why(&MODEL, &openai("hi"), 2));
         assert_ne!(base, why(&MODEL, &openai("ho"), 1));
         assert_ne!(base, why(&MockModel::new(8, 0.0), &openai("hi"), 1));
+    }
+
+    #[test]
+    fn one_model_serves_several_schemas() {
+        let model = MockModel::new(1, 0.0);
+        let with = |schema: Value| {
+            let mut request = openai("hi");
+            request["response_format"]["json_schema"]["schema"] = schema;
+            content(&ask(&model, &request, 1)).to_owned()
+        };
+        assert_eq!(with(json!({"const": 1})), "1");
+        assert_eq!(with(json!({"const": 2})), "2");
+        assert_eq!(with(json!({"const": 1})), "1");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::base::{Dice, Moment, WallTime};
 use crate::mock::book::{Book, Fingerprint, fingerprint};
 use crate::mock::bucket::{Admission, Bucket, whole_millis};
+use crate::mock::first::First;
 use crate::mock::reply::{self, Said};
 use crate::mock::request::{Asked, Dialect};
 use crate::mock::{MockModel, MockSettings};
@@ -58,6 +59,8 @@ pub(super) struct Desk {
     settings: MockSettings,
     model: MockModel,
     tokenizer: &'static bpe_openai::Tokenizer,
+    schema_tokens: First<u64>,
+    system_tokens: First<u64>,
     book: Mutex<Book>,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
@@ -74,7 +77,9 @@ impl Desk {
     pub(super) fn new(settings: MockSettings) -> Self {
         let model = MockModel::new(settings.seed, settings.bad_answer_rate);
         let tokenizer = bpe_openai::o200k_base();
-        Self { settings, model, tokenizer, book: Mutex::default(), buckets: Mutex::default() }
+        let (schema_tokens, system_tokens) = (First::new(), First::new());
+        let (book, buckets) = (Mutex::default(), Mutex::default());
+        Self { settings, model, tokenizer, schema_tokens, system_tokens, book, buckets }
     }
 
     /// The book.
@@ -178,8 +183,14 @@ impl Desk {
         let prompt = asked.prompt_number();
         let mut text = self.model.answer(asked, prompt, sample);
         let count = |text: &str| self.tokenizer.count(text) as u64;
-        let input =
-            asked.texts.iter().map(|(_, text)| count(text)).sum::<u64>() + asked.schema_text.map_or(0, count);
+        let known =
+            |first: &First<u64>, text: &str| first.get(text, count).copied().unwrap_or_else(|| count(text));
+        let texts = asked.texts.iter().map(|(role, text)| match *role {
+            "system" => known(&self.system_tokens, text),
+            _ => count(text),
+        });
+        let schema = asked.schema_text.map_or(0, |text| known(&self.schema_tokens, text));
+        let input = texts.sum::<u64>() + schema;
         let mut output = count(&text);
         let truncated = asked.limit.is_some_and(|limit| output > limit);
         if truncated {

@@ -14,6 +14,7 @@ mod bucket;
 mod delivery;
 mod desk;
 mod error;
+mod first;
 mod generator;
 mod merge;
 mod number;

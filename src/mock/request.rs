@@ -37,9 +37,9 @@ pub(super) struct Asked<'a> {
     pub(super) model: Cow<'a, str>,
     /// All texts with their roles, the system text first.
     pub(super) texts: Vec<(&'static str, Cow<'a, str>)>,
-    /// The schema that the answer must satisfy.
-    pub(super) schema: Option<Value>,
-    /// The schema's text where it stands outside the messages: it is billed as input.
+    /// A schema that stands in the prompt itself, where none stands beside the messages.
+    pub(super) found_schema: Option<Value>,
+    /// The text of the schema beside the messages: JSON, and billed as input.
     pub(super) schema_text: Option<&'a str>,
     /// The wanted form.
     pub(super) form: Form,
@@ -165,18 +165,12 @@ impl<'a> Asked<'a> {
             return Err("max_tokens: must be given and at least 1".to_owned());
         }
         let (form, schema_text) = form_and_schema(&body)?;
-        let schema = match schema_text {
-            Some(text) => Some(
-                serde_json::from_str(text)
-                    .map_err(|error| format!("Invalid schema for response: {error}"))?,
-            ),
-            None => schema_in_prompt(&texts, &form),
-        };
+        let found_schema = if schema_text.is_none() { schema_in_prompt(&texts, &form) } else { None };
         Ok(Self {
             dialect,
             model: body.model.map_or(Cow::Borrowed(""), |model| model.0),
             texts,
-            schema,
+            found_schema,
             schema_text,
             form,
             limit,
@@ -314,7 +308,7 @@ mod tests {
         let two = Asked::read(Dialect::Anthropic, anthropic).unwrap();
         assert_eq!(one.texts, two.texts);
         assert_eq!(one.prompt_number(), two.prompt_number());
-        assert_eq!(one.schema, two.schema);
+        assert_eq!(one.schema_text, two.schema_text);
         assert_eq!(one.schema_text, Some(r#"{"type":"object"}"#));
         assert_eq!((one.limit, two.limit), (None, Some(9)));
     }
