@@ -66,3 +66,13 @@ pub enum Lesson {
     /// This form of structured output is not taken.
     WeakerStructured,
 }
+
+impl std::fmt::Display for KeyFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::Quota => "no quota left",
+        })
+    }
+}

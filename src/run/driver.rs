@@ -1,6 +1,6 @@
 //! The one task that owns the scheduler and does as it says.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{
-    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status,
+    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Totals,
 };
 use crate::policy::{Assignment, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
 use crate::provider::learn;
+use crate::report::{Latencies, Snapshot};
 use crate::run::credentials::Credentials;
 use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::live::Bus;
-use crate::run::stop::{StopSignal, Stops, cause_of_halt};
+use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
 use crate::run::worker::{Done, Job, Worker};
 use crate::store::{Entry, StoreError, Writer};
 
@@ -53,8 +54,6 @@ pub(super) struct Driver<'a> {
     pub(super) finishing: HashMap<u64, (Status, Reason)>,
     pub(super) tasks: JoinSet<Done>,
     pub(super) running: HashMap<Id, (Job, Moment)>,
-    /// When the requests in flight were sent.
-    pub(super) sent_at: BTreeSet<Moment>,
     pub(super) cause: Option<StopCause>,
     pub(super) last_fault: String,
     pub(super) next_tick: Moment,
@@ -69,6 +68,33 @@ pub(super) struct Live {
     tried: u128,
 }
 
+/// What an execution leaves behind.
+pub(super) struct Driven {
+    /// What stopped it, if something did.
+    pub(super) cause: Option<StopCause>,
+    pub(super) latencies: Latencies,
+    /// Rows that it finished.
+    pub(super) finished: u64,
+    /// Requests that it sent.
+    pub(super) sent: u64,
+    last: Snapshot,
+}
+
+impl Driven {
+    /// The last state for the store, with the counts of the whole run.
+    pub(super) fn snapshot(&self, totals: &Totals) -> String {
+        let mut last = self.last.clone();
+        last.in_flight = 0;
+        last.done = totals.status.total() - totals.status.skipped;
+        last.status = totals.status;
+        last.attempts = totals.attempts;
+        last.retries = totals.retries;
+        last.throttled = totals.throttled;
+        last.spent = (!totals.unpriced).then_some(totals.spent);
+        last.to_store_json()
+    }
+}
+
 enum Woken {
     Stop(Option<StopSignal>),
     Commit(Option<Commit>),
@@ -79,7 +105,7 @@ enum Woken {
 
 impl Driver<'_> {
     /// Runs until all rows have ended or the run has stopped. Returns what stopped it.
-    pub(super) async fn drive(mut self) -> (Option<StopCause>, crate::report::LatencyHistogram) {
+    pub(super) async fn drive(mut self) -> Driven {
         loop {
             let until = match self.act() {
                 Some(until) => until,
@@ -100,7 +126,15 @@ impl Driver<'_> {
             }
         }
         self.tell();
-        (self.cause, self.bus.latency)
+        let last = self.snapshot();
+        let totals = self.bus.totals;
+        Driven {
+            cause: self.cause,
+            latencies: self.bus.latency,
+            finished: totals.status.total(),
+            sent: totals.attempts,
+            last,
+        }
     }
 
     /// Does what the scheduler says until it has to wait. `None`: it is finished.
@@ -153,15 +187,20 @@ impl Driver<'_> {
 
     /// Tells observers how things stand, and now and then the store.
     fn tell(&mut self) {
-        let now = self.clock.now();
-        let limit = self.settings.limits.concurrency;
-        let labels = self.credentials.labels();
-        let snapshot = self.bus.snapshot(&self.clock, now, &self.scheduler, labels, limit, &self.sent_at);
-        self.bus.tick(now, &snapshot);
+        let snapshot = self.snapshot();
+        self.bus.tick(self.clock.now(), &snapshot);
         if self.ticks.is_multiple_of(TICKS_A_SNAPSHOT) {
             let json = snapshot.to_store_json();
             self.writer.push(None, Entry::Progress { run: self.run, json });
         }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let now = self.clock.now();
+        let limit = self.settings.limits.concurrency;
+        let labels = self.credentials.labels();
+        let oldest = self.running.values().map(|(_, sent)| *sent).min();
+        self.bus.snapshot(&self.clock, now, &self.scheduler, labels, limit, oldest)
     }
 
     fn stop_for(&mut self, cause: StopCause) {
@@ -242,7 +281,6 @@ impl Driver<'_> {
         };
         let handle = self.tasks.spawn(worker.attempt(job.clone()));
         self.running.insert(handle.id(), (job, now));
-        self.sent_at.insert(now);
     }
 
     fn ready_worker(&mut self) -> Result<Arc<Worker>, StopCause> {
@@ -264,7 +302,6 @@ impl Driver<'_> {
         };
         let Some((job, sent)) = self.running.remove(&id) else { return };
         let now = self.clock.now();
-        self.sent_at.remove(&sent);
         let done = match task {
             Ok((_, done)) => done,
             Err(error) => {
@@ -371,7 +408,7 @@ impl Driver<'_> {
                 if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
                     self.stop_for(cause);
                 }
-                let message = self.cause.as_ref().map(ToString::to_string).unwrap_or_default();
+                let message = self.cause.as_ref().map(words).unwrap_or_default();
                 EventKind::Stopping { message, in_flight: self.scheduler.in_flight() }
             }
         };
@@ -381,7 +418,6 @@ impl Driver<'_> {
     fn abort(&mut self, now: Moment) {
         self.tasks.abort_all();
         let Some(worker) = self.worker.clone() else { return };
-        self.sent_at.clear();
         for (_, (job, sent)) in std::mem::take(&mut self.running) {
             let done = worker.abandoned(&job, now.since(sent));
             self.on_done(now, done);

@@ -101,6 +101,7 @@ pub(super) struct Feed {
     wanted: Option<mpsc::Sender<usize>>,
     batches: mpsc::Receiver<Result<Batch, RunError>>,
     thread: Option<thread::JoinHandle<()>>,
+    awaited: bool,
 }
 
 impl Feed {
@@ -119,11 +120,12 @@ impl Feed {
                 }
             })
             .map_err(|source| RunError::Start { what: "the feed thread", source })?;
-        Ok(Self { wanted: Some(wanted), batches, thread: Some(thread) })
+        Ok(Self { wanted: Some(wanted), batches, thread: Some(thread), awaited: false })
     }
 
     /// Asks for so many rows; they come through [`Feed::next`].
-    pub(super) fn ask(&self, count: usize) {
+    pub(super) fn ask(&mut self, count: usize) {
+        self.awaited = true;
         if let Some(wanted) = &self.wanted {
             // The scheduler has one load outstanding at most, so there is room.
             let _ = wanted.try_send(count);
@@ -132,7 +134,14 @@ impl Feed {
 
     /// The next batch; `None` once the feed has ended.
     pub(super) async fn next(&mut self) -> Option<Result<Batch, RunError>> {
-        self.batches.recv().await
+        let batch = self.batches.recv().await;
+        self.awaited = false;
+        batch
+    }
+
+    /// Whether a batch is under way.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited
     }
 }
 

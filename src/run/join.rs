@@ -35,6 +35,8 @@ pub(super) struct Joined {
     pub(super) failures: FailureGroups,
     /// Rows that continuing would ask again.
     pub(super) open: u64,
+    /// Whether a request was sent that brought no complete reply.
+    pub(super) unanswered: bool,
     /// An error of the output, after which the remaining rows were counted and not written.
     pub(super) output: Option<OutputError>,
 }
@@ -101,6 +103,7 @@ impl Join<'_> {
         let replayed = samples.iter().any(from_other_runs);
         usage.cached = replayed && samples.iter().all(|sample| sample.source.is_none() || from_other_runs(sample));
         usage.cached &= history.attempts.is_empty();
+        joined.unanswered |= history.attempts.iter().any(|attempt| attempt.http_status.is_none());
         joined.totals.replayed += history.replays.len() as u64;
         let result = match decision {
             Some(decision) => self.decided(row, decision, &samples, usage),

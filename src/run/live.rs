@@ -1,12 +1,11 @@
 //! What is known of a run while it goes on, and who is told.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{Event, EventKind, Totals};
 use crate::policy::{KeyState, Scheduler};
-use crate::report::{KeyLine, LatencyHistogram, Rate, Snapshot, eta_text};
+use crate::report::{KeyLine, Latencies, Rate, Snapshot, eta_text};
 
 /// Who watches a run. Both calls must be quick: they are made between two requests.
 pub trait Observer {
@@ -16,15 +15,12 @@ pub trait Observer {
     fn tick(&mut self, now: Moment, snapshot: &Snapshot);
 }
 
-/// How things stand, and when.
-pub type Tick = Snapshot;
-
 /// Folds facts into counts and tells observers.
 pub(super) struct Bus<'o> {
     observer: &'o mut dyn Observer,
     seq: u64,
     pub(super) totals: Totals,
-    pub(super) latency: LatencyHistogram,
+    pub(super) latency: Latencies,
     /// What failed last, for an outage's reason.
     pub(super) last_failure: String,
     rate: Rate,
@@ -37,7 +33,7 @@ impl<'o> Bus<'o> {
             observer,
             seq: 0,
             totals: Totals::default(),
-            latency: LatencyHistogram::new(),
+            latency: Latencies::new(),
             last_failure: String::new(),
             rate: Rate::new(Duration::from_secs(30)),
             total,
@@ -67,7 +63,7 @@ impl<'o> Bus<'o> {
         scheduler: &Scheduler,
         labels: &[String],
         limit: u32,
-        running: &BTreeSet<Moment>,
+        oldest_sent: Option<Moment>,
     ) -> Snapshot {
         let done = self.totals.done();
         self.rate.record(now, done);
@@ -101,7 +97,7 @@ impl<'o> Bus<'o> {
             next_permit: next_permit.map(|at| at.since(now)),
             paused: scheduler.is_paused().then(|| self.last_failure.clone()),
             keys,
-            oldest_in_flight: running.first().map(|started| now.since(*started)),
+            oldest_in_flight: oldest_sent.map(|sent| now.since(sent)),
         }
     }
 }
@@ -110,7 +106,7 @@ fn key_state(scheduler: &Scheduler, index: usize, now: Moment) -> String {
     let keys = scheduler.keys();
     let wait = |until: Moment| eta_text(until.since(now));
     match keys.state(index) {
-        KeyState::Out(fault) => format!("out: {}", fault.as_str()),
+        KeyState::Out(fault) => format!("out: {}", fault),
         KeyState::Cooling { until } if until > now => format!("cools down {}", wait(until)),
         KeyState::Cooling { .. } | KeyState::Retrying => "tried once more".to_owned(),
         KeyState::Open => match keys.waits_until(index) {

@@ -25,6 +25,6 @@ pub use error::RunError;
 pub use execute::{Choice, Ended, Plan, execute};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
-pub use live::{Observer, Tick};
+pub use live::Observer;
 pub use lock::JobLock;
 pub use stop::{StopSender, StopSignal, Stops, stops};

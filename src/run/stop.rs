@@ -37,6 +37,18 @@ pub(super) fn skip_reason(cause: Option<&StopCause>) -> Reason {
     }
 }
 
+/// A cause in words.
+pub(super) fn words(cause: &StopCause) -> String {
+    match cause {
+        StopCause::Deadline => "the deadline has come".to_owned(),
+        StopCause::Calls => "max_calls is reached".to_owned(),
+        StopCause::Budget => "max_cost is reached".to_owned(),
+        StopCause::Usage(text) | StopCause::Unable(text) => text.clone(),
+        StopCause::ClosedOutput => "standard output was closed".to_owned(),
+        StopCause::Signal(_) => "a signal asked to stop".to_owned(),
+    }
+}
+
 /// The word under which an execution's end is stored: `finished`, or why rows were skipped.
 pub(super) fn ending_word(cause: Option<&StopCause>) -> &'static str {
     if cause.is_none() { "finished" } else { skip_reason(cause).as_str() }

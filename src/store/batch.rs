@@ -153,6 +153,7 @@ impl Write<'_> {
                 "DELETE FROM key_waits WHERE endpoint = ?1 AND label = ?2",
                 params![endpoint, key_label],
             )?,
+            Entry::RowDone => {}
             Entry::Progress { run, json } => self.run(
                 "INSERT OR REPLACE INTO progress (run, json) VALUES (?1, ?2)",
                 params![signed(*run), json],

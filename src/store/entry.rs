@@ -61,6 +61,8 @@ pub enum Entry {
         /// Until when; `None` ends the wait.
         until: Option<WallTime>,
     },
+    /// Nothing to write: its token comes back when all that was pushed before is on disk.
+    RowDone,
     /// The newest counts of a run; only the last one of a commit is written.
     Progress {
         /// The run.

@@ -1,0 +1,547 @@
+//! From layers to settings.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use serde_json::{Map, Value};
+
+use crate::answer::{ColumnType, parse_column, preset_verdict, schema_of_columns};
+use crate::cli::keys::{KEYS, RESERVED};
+use crate::cli::settings::error::SettingsError;
+use crate::cli::settings::file::closest;
+use crate::cli::settings::layers::{Layers, Origin, Raw};
+use crate::cli::settings::values::{Given, bad, shown};
+use crate::model::{
+    AnswerSettings, CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, KeySettings, KeySource, Limits,
+    OutputFormat, OutputOrder, OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule, Sampling, Settings,
+    Share, Structured,
+};
+use crate::output::{default_output, output_format_of};
+use crate::policy::parse_share;
+use crate::provider::{Price, PriceTable, endpoint, infer_provider};
+
+/// What a command was given besides the keys of the configuration.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    /// The input, already resolved: file or spooled standard input, format, selection.
+    pub input: InputSettings,
+    /// `--column NAME=TYPE`, in order.
+    pub columns: Vec<String>,
+    /// `--key-env LABEL=VARIABLE`, in order.
+    pub key_env: Vec<String>,
+    /// `--price 'input=1,output=4'`.
+    pub price: Option<String>,
+    /// `--result-field NAME`.
+    pub result_field: String,
+}
+
+/// A resolved configuration, with what is not part of [`Settings`].
+#[derive(Debug)]
+pub struct Resolved {
+    /// The settings.
+    pub settings: Settings,
+    /// The model's price, if it is known.
+    pub price: Option<Price>,
+    /// Things that a person should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Resolves the layers of a command.
+///
+/// # Errors
+/// Every mistake in a name, a value or a combination: all of them end with exit code 2.
+pub fn resolve(layers: &Layers, invocation: Invocation) -> Result<Resolved, SettingsError> {
+    refuse_reserved(layers)?;
+    let warnings = unknown_variables(layers);
+    let mut input = invocation.input.clone();
+    input.id_column = layers.text("input.id")?.map(|given| given.value);
+    let call = call(layers)?;
+    let keys = keys(layers, &invocation, &call)?;
+    let prompt = prompt(layers)?;
+    let answer = answer(layers, &invocation)?;
+    let price = price(layers, &invocation, &call.model)?;
+    let limits = limits(layers, &call.model)?;
+    let output = output(layers, &invocation, &input)?;
+    let settings = Settings {
+        input,
+        call,
+        keys,
+        prompt,
+        answer,
+        ensemble: ensemble(layers)?,
+        limits,
+        retry: retry(layers)?,
+        gate: GateSettings {
+            max_fail: share(layers, "gate.max_fail")?,
+            max_review: share(layers, "gate.max_review")?,
+            max_error: share(layers, "gate.max_error")?,
+        },
+        output,
+    };
+    Ok(Resolved { settings, price, warnings })
+}
+
+/// A value of a later version is refused rather than ignored.
+fn refuse_reserved(layers: &Layers) -> Result<(), SettingsError> {
+    for reserved in RESERVED {
+        let variable = format!("VERIFY_{}", reserved.id.replace('.', "_").to_ascii_uppercase());
+        let in_environment = layers
+            .variables()
+            .find(|(name, _)| *name == variable)
+            .map(|(_, value)| (Origin::Variable(variable.clone()), Raw::Text(value.to_owned())));
+        for (origin, raw) in in_environment.into_iter().chain(layers.in_file(reserved.id)) {
+            let text = match &raw {
+                Raw::Text(text) | Raw::Number(text) => text.clone(),
+                Raw::Switch(value) => value.to_string(),
+                other @ Raw::Json(_) => shown(other),
+            };
+            if !reserved.neutral.contains(&text.as_str()) {
+                let key = reserved.id.to_owned();
+                return Err(SettingsError::Reserved { origin: origin.to_string(), key });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown_variables(layers: &Layers) -> Vec<String> {
+    let known: Vec<String> = KEYS
+        .iter()
+        .map(crate::cli::keys::Key::variable)
+        .chain(RESERVED.iter().map(|key| format!("VERIFY_{}", key.id.replace('.', "_").to_ascii_uppercase())))
+        .chain(["VERIFY_CONFIG", "VERIFY_STATE"].map(str::to_owned))
+        .collect();
+    layers
+        .variables()
+        .filter(|(name, _)| !known.iter().any(|have| have == name))
+        .map(|(name, _)| {
+            let hint = closest(name, known.iter().map(String::as_str));
+            format!("the variable {name} is not known and does nothing{hint}")
+        })
+        .collect()
+}
+
+fn call(layers: &Layers) -> Result<CallSettings, SettingsError> {
+    let model = layers.text("model")?;
+    let base_url = layers.text("base_url")?;
+    let chosen = layers.choice(
+        "provider",
+        &[
+            ("openai", ProviderKind::Openai),
+            ("anthropic", ProviderKind::Anthropic),
+            ("mock", ProviderKind::Mock),
+        ],
+    )?;
+    let name = model.as_ref().map(|given| given.value.clone()).unwrap_or_default();
+    let provider = match (chosen, infer_provider(&name)) {
+        (Some(given), _) => given.value,
+        (None, Some(kind)) => kind,
+        (None, None) if base_url.is_some() => ProviderKind::Openai,
+        (None, None) if name.is_empty() => {
+            return Err(SettingsError::Conflict(
+                "no model is given: use --model NAME, or --provider mock to rehearse without one".to_owned(),
+            ));
+        }
+        (None, None) => {
+            return Err(SettingsError::Conflict(format!(
+                "the provider of model `{name}` cannot be told from its name: give --base-url URL or --provider"
+            )));
+        }
+    };
+    if name.is_empty() && provider != ProviderKind::Mock {
+        return Err(SettingsError::Conflict("no model is given: use --model NAME".to_owned()));
+    }
+    let base = base_url.as_ref().map(|given| given.value.as_str());
+    let place = endpoint(provider, base).map_err(|error| match &base_url {
+        Some(given) => SettingsError::Conflict(format!("{}: {error}", given.origin)),
+        None => SettingsError::Conflict(error.to_string()),
+    })?;
+    let reasons = PriceTable::built_in().reasons(&name);
+    let usual = if reasons { 16_000 } else { 1_024 };
+    let sampling = Sampling {
+        temperature: layers.number("answer.temperature")?.map(|given| given.value),
+        top_p: layers.number("answer.top_p")?.map(|given| given.value),
+        seed: layers.signed("answer.seed")?.map(|given| given.value),
+        reasoning_effort: layers.text("answer.reasoning_effort")?.map(|given| given.value),
+    };
+    let structured = layers.choice(
+        "answer.structured",
+        &[
+            ("auto", Structured::Auto),
+            ("json_schema", Structured::JsonSchema),
+            ("tool", Structured::Tool),
+            ("json_object", Structured::JsonObject),
+            ("prompt", Structured::Prompt),
+        ],
+    )?;
+    Ok(CallSettings {
+        provider,
+        endpoint: place.url,
+        own_host: place.own_host,
+        model: name,
+        max_output_tokens: layers
+            .integer("answer.max_output_tokens", 1, u64::MAX)?
+            .map_or(usual, |given| given.value),
+        structured: structured.map_or(Structured::Auto, |given| given.value),
+        mock_seed: sampling.seed.filter(|_| provider == ProviderKind::Mock).map_or(0, i64::cast_unsigned),
+        sampling,
+        extra: extra(layers)?,
+    })
+}
+
+fn extra(layers: &Layers) -> Result<Map<String, Value>, SettingsError> {
+    match layers.in_file("request.extra") {
+        None => Ok(Map::new()),
+        Some((_, Raw::Json(Value::Object(members)))) => Ok(members),
+        Some((origin, raw)) => {
+            Err(bad(&origin, "request.extra", format!("must be a table, not {}", shown(&raw))))
+        }
+    }
+}
+
+/// The keys: from flags, else from the file, else the provider's usual variable.
+fn keys(layers: &Layers, invocation: &Invocation, call: &CallSettings) -> Result<Vec<KeySettings>, SettingsError> {
+    let mut keys = Vec::new();
+    for text in &invocation.key_env {
+        let Some((label, variable)) = text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
+        else {
+            return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
+        };
+        let source = KeySource::Variable(variable.to_owned());
+        keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0 });
+    }
+    if keys.is_empty()
+        && let Some(file) = layers.file()
+    {
+        for (at, table) in file.keys().iter().enumerate() {
+            let origin = file.origin(table.line);
+            let text = |name: &str| match table.members.get(name) {
+                None => Ok(None),
+                Some(Raw::Text(text)) => Ok(Some(text.clone())),
+                Some(other) => Err(bad(&origin, &format!("keys.{name}"), format!("must be text, not {}", shown(other)))),
+            };
+            let source = match (text("env")?, text("file")?) {
+                (Some(variable), None) => KeySource::Variable(variable),
+                (None, Some(path)) => KeySource::File(layers.path(&origin, &path)),
+                _ => return Err(bad(&origin, "keys", "needs either `env` or `file`, the name of where the key is")),
+            };
+            let concurrency = match table.members.get("concurrency") {
+                None => 0,
+                Some(Raw::Number(text)) => text
+                    .parse()
+                    .map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?,
+                Some(other) => {
+                    return Err(bad(&origin, "keys.concurrency", format!("must be a whole number, not {}", shown(other))));
+                }
+            };
+            let label = text("label")?.unwrap_or_else(|| format!("key-{}", at + 1));
+            keys.push(KeySettings { label, source, concurrency });
+        }
+    }
+    for (at, key) in keys.iter().enumerate() {
+        if keys[..at].iter().any(|other| other.label == key.label) {
+            return Err(SettingsError::Conflict(format!("two keys are labelled `{}`: give each its own label", key.label)));
+        }
+    }
+    if keys.is_empty() {
+        let source = match call.provider {
+            ProviderKind::Openai => KeySource::DefaultVariable("OPENAI_API_KEY".to_owned()),
+            ProviderKind::Anthropic => KeySource::DefaultVariable("ANTHROPIC_API_KEY".to_owned()),
+            ProviderKind::Mock => KeySource::Nothing,
+        };
+        keys.push(KeySettings { label: "default".to_owned(), source, concurrency: 0 });
+    }
+    Ok(keys)
+}
+
+/// A text that may stand in a file of its own.
+fn text_or_file(layers: &Layers, id: &str, file_id: &str) -> Result<Option<String>, SettingsError> {
+    let (text, file) = (layers.text(id)?, layers.text(file_id)?);
+    match (text, file) {
+        (None, None) => Ok(None),
+        (Some(given), None) => Ok(Some(given.value)),
+        (None, Some(given)) => read_text(layers, &given, file_id).map(Some),
+        // The one from the higher layer counts; two of one layer contradict each other.
+        (Some(text), Some(file)) => match rank(&text.origin).cmp(&rank(&file.origin)) {
+            std::cmp::Ordering::Greater => Ok(Some(text.value)),
+            std::cmp::Ordering::Less => read_text(layers, &file, file_id).map(Some),
+            std::cmp::Ordering::Equal => {
+                Err(bad(&text.origin, id, format!("and `{file_id}` are both given: leave one out")))
+            }
+        },
+    }
+}
+
+fn rank(origin: &Origin) -> u8 {
+    match origin {
+        Origin::Flag(_) => 3,
+        Origin::Variable(_) => 2,
+        Origin::File { .. } => 1,
+        Origin::Default => 0,
+    }
+}
+
+fn read_text(layers: &Layers, given: &Given<String>, id: &str) -> Result<String, SettingsError> {
+    let path = layers.path(&given.origin, &given.value);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| bad(&given.origin, id, format!("names {}, which cannot be read: {error}", path.display())))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
+fn prompt(layers: &Layers) -> Result<PromptSettings, SettingsError> {
+    let Some(user) = text_or_file(layers, "prompt.user", "prompt.user_file")? else {
+        return Err(SettingsError::Conflict(
+            "no prompt is given: use --prompt 'Is {{ text }} spam?', --prompt-file FILE, or [prompt] user in verify.toml"
+                .to_owned(),
+        ));
+    };
+    Ok(PromptSettings {
+        system: text_or_file(layers, "prompt.system", "prompt.system_file")?,
+        user,
+        version: layers.text("prompt.version")?.map(|given| given.value).unwrap_or_default(),
+    })
+}
+
+fn answer(layers: &Layers, invocation: &Invocation) -> Result<AnswerSettings, SettingsError> {
+    let mut verdict = layers.text("answer.verdict")?.map(|given| given.value);
+    let mut confidence = layers.text("answer.confidence")?.map(|given| given.value);
+    let mut pass = layers.list("answer.pass")?.map(|given| given.value);
+    let schema = match shape(layers, invocation)? {
+        Shape::None => None,
+        Shape::Schema(schema) => Some(schema),
+        Shape::Verdict => {
+            let preset = preset_verdict();
+            verdict.get_or_insert_with(|| preset.verdict.to_owned());
+            confidence.get_or_insert_with(|| preset.confidence.to_owned());
+            pass.get_or_insert_with(|| preset.pass.clone());
+            Some(preset.schema)
+        }
+    };
+    let repair = layers.integer("answer.repair", 0, 100)?.map_or(1, |given| given.value);
+    Ok(AnswerSettings {
+        schema,
+        verdict,
+        pass: pass.unwrap_or_else(|| vec![Value::Bool(true), Value::String("pass".to_owned())]),
+        confidence,
+        agree_on: layers.words("answer.agree_on")?.map(|given| given.value),
+        repair: u32::try_from(repair).unwrap_or(100),
+    })
+}
+
+enum Shape {
+    None,
+    Schema(Value),
+    Verdict,
+}
+
+/// The form of an answer, from the highest layer that says one.
+fn shape(layers: &Layers, invocation: &Invocation) -> Result<Shape, SettingsError> {
+    let mut found: Vec<(u8, &'static str, Shape)> = Vec::new();
+    if !invocation.columns.is_empty() {
+        let columns = invocation
+            .columns
+            .iter()
+            .map(|text| parse_column(text).map_err(|error| SettingsError::Conflict(format!("--column: {error}"))))
+            .collect::<Result<Vec<_>, _>>()?;
+        found.push((3, "--column", Shape::Schema(closed(&columns)?)));
+    }
+    if let Some(given) = layers.text("answer.schema")? {
+        let path = layers.path(&given.origin, &given.value);
+        found.push((rank(&given.origin), "answer.schema", Shape::Schema(read_schema(&path, &given.origin)?)));
+    }
+    if let Some(given) = layers.choice("answer.preset", &[("verdict", ())])? {
+        found.push((rank(&given.origin), "answer.preset", Shape::Verdict));
+    }
+    if let Some((origin, columns)) = layers.file().and_then(super::ConfigFile::columns) {
+        let columns = columns
+            .iter()
+            .map(|(name, value)| column(name, value).map(|kind| (name.clone(), kind)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|problem| bad(&origin, "answer.columns", problem))?;
+        found.push((rank(&origin), "answer.columns", Shape::Schema(closed(&columns)?)));
+    }
+    found.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
+    if let [(first, one, _), (second, two, _), ..] = found.as_slice()
+        && first == second
+    {
+        return Err(SettingsError::Conflict(format!("`{one}` and `{two}` both say what an answer is: leave one out")));
+    }
+    Ok(found.into_iter().next().map_or(Shape::None, |(_, _, shape)| shape))
+}
+
+fn closed(columns: &[(String, ColumnType)]) -> Result<Value, SettingsError> {
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(other, _)| other == name) {
+            return Err(SettingsError::Conflict(format!("the column `{name}` is given twice")));
+        }
+    }
+    Ok(schema_of_columns(columns))
+}
+
+fn column(name: &str, value: &Value) -> Result<ColumnType, String> {
+    match value {
+        Value::String(text) => ColumnType::parse(name, text).map_err(|error| error.to_string()),
+        Value::Array(values) => ColumnType::of_values(name, values.clone()).map_err(|error| error.to_string()),
+        other => Err(format!("column `{name}` must be a type or a list of values, not {other}")),
+    }
+}
+
+fn read_schema(path: &Path, origin: &Origin) -> Result<Value, SettingsError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| bad(origin, "answer.schema", format!("names {}, which cannot be read: {error}", path.display())))?;
+    serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text))
+        .map_err(|error| bad(origin, "answer.schema", format!("names {}, which is no JSON: {error}", path.display())))
+}
+
+fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option<Price>, SettingsError> {
+    let mut rates: Vec<(String, Decimal)> = Vec::new();
+    if let Some(text) = &invocation.price {
+        for part in text.split(',') {
+            let rate = part.split_once('=').and_then(|(name, rate)| {
+                Some((name.trim().to_owned(), Decimal::from_str_exact(rate.trim()).ok()?))
+            });
+            let Some(rate) = rate else {
+                return Err(SettingsError::Conflict(format!("--price {text}: write it as in input=1,output=4, in USD per million tokens")));
+            };
+            rates.push(rate);
+        }
+    } else {
+        for id in super::file::PRICE_MEMBERS {
+            if let Some((origin, raw)) = layers.in_file(id) {
+                let rate = match &raw {
+                    Raw::Number(text) => Decimal::from_str_exact(text).ok(),
+                    _ => None,
+                };
+                let Some(rate) = rate else {
+                    return Err(bad(&origin, id, format!("must be a number of USD per million tokens, not {}", shown(&raw))));
+                };
+                rates.push((id.trim_start_matches("price.").to_owned(), rate));
+            }
+        }
+    }
+    if rates.is_empty() {
+        return Ok(PriceTable::built_in().price(model).copied());
+    }
+    let known = ["input", "cached_input", "cache_write", "output"];
+    if let Some((name, _)) = rates.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        return Err(SettingsError::Conflict(format!("price: `{name}` is none of {}", known.join(", "))));
+    }
+    let rate = |wanted: &str| rates.iter().find(|(name, _)| name == wanted).map(|(_, rate)| *rate);
+    let (Some(input), Some(output)) = (rate("input"), rate("output")) else {
+        return Err(SettingsError::Conflict("a price needs both input and output, in USD per million tokens".to_owned()));
+    };
+    Price::per_million(input, rate("cached_input"), rate("cache_write"), output)
+        .map(Some)
+        .map_err(|error| SettingsError::Conflict(error.to_string()))
+}
+
+fn ensemble(layers: &Layers) -> Result<Ensemble, SettingsError> {
+    let threshold = Decimal::from_str_exact("0.8").unwrap_or_default();
+    let samples = layers.integer("ensemble.samples", 1, 100)?.map_or(1, |given| given.value);
+    let rule = layers.choice("ensemble.rule", &[("unanimous", Rule::Unanimous), ("majority", Rule::Majority)])?;
+    Ok(Ensemble {
+        samples: u16::try_from(samples).unwrap_or(1),
+        rule: rule.map_or(Rule::Unanimous, |given| given.value),
+        auto_pass: layers.decimal("ensemble.auto_pass", Decimal::ONE)?.map_or(threshold, |given| given.value),
+        auto_fail: layers.decimal("ensemble.auto_fail", Decimal::ONE)?.map_or(threshold, |given| given.value),
+        early_stop: layers.switch("ensemble.early_stop", true)?,
+        concurrent_samples: layers.switch("ensemble.concurrent_samples", false)?,
+    })
+}
+
+fn limits(layers: &Layers, model: &str) -> Result<Limits, SettingsError> {
+    let is_auto = layers
+        .raw(crate::cli::keys::find("limits.concurrency").unwrap_or(&KEYS[0]))
+        .is_some_and(|(_, raw)| raw == Raw::Text("auto".to_owned()));
+    let concurrency = if is_auto {
+        usual_concurrency(model)
+    } else {
+        layers.integer("limits.concurrency", 1, 100_000)?.map_or(16, |given| given.value)
+    };
+    let deadline = layers.duration("limits.deadline", "0s")?;
+    let timeout = layers.duration("limits.timeout", "300s")?;
+    if timeout.is_zero() {
+        return Err(SettingsError::Conflict("`limits.timeout` must be longer than nothing".to_owned()));
+    }
+    Ok(Limits {
+        concurrency: u32::try_from(concurrency).unwrap_or(16),
+        timeout,
+        deadline: (deadline > Duration::ZERO).then_some(deadline),
+        max_rows: layers.integer("limits.max_rows", 0, u64::MAX)?.map_or(0, |given| given.value),
+        max_cost: None,
+        max_calls: None,
+    })
+}
+
+/// Requests in flight that shared keys bear, by the size of the model's family.
+fn usual_concurrency(model: &str) -> u64 {
+    if !model.contains("claude") {
+        return 16;
+    }
+    match model {
+        name if name.contains("haiku") => 120,
+        name if name.contains("sonnet") => 100,
+        _ => 40,
+    }
+}
+
+fn retry(layers: &Layers) -> Result<RetrySettings, SettingsError> {
+    let attempts = layers.integer("retry.attempts", 1, 1_000)?.map_or(5, |given| given.value);
+    Ok(RetrySettings {
+        attempts: u32::try_from(attempts).unwrap_or(5),
+        base: layers.duration("retry.base", "1s")?,
+        max_backoff: layers.duration("retry.max_backoff", "60s")?,
+        max_wait: layers.duration("retry.max_wait", "120s")?,
+        outage_patience: layers.duration("retry.outage_patience", "30m")?,
+        throttle_patience: layers.duration("retry.throttle_patience", "30m")?,
+    })
+}
+
+fn share(layers: &Layers, id: &str) -> Result<Share, SettingsError> {
+    let Some(key) = crate::cli::keys::find(id) else { return Ok(Share::Count(0)) };
+    match layers.raw(key) {
+        None => Ok(Share::Count(0)),
+        Some((origin, Raw::Text(text) | Raw::Number(text))) => {
+            parse_share(&text).map_err(|error| bad(&origin, id, format!("cannot be read: {error}")))
+        }
+        Some((origin, raw)) => Err(bad(&origin, id, format!("must be a count, a share or any, not {}", shown(&raw)))),
+    }
+}
+
+fn output(
+    layers: &Layers,
+    invocation: &Invocation,
+    input: &InputSettings,
+) -> Result<OutputSettings, SettingsError> {
+    let same = match input.format {
+        InputFormat::Csv { delimiter } => OutputFormat::Csv { delimiter },
+        InputFormat::Jsonl => OutputFormat::Jsonl,
+    };
+    let path = match layers.text("output.path")? {
+        Some(given) if given.value == "-" => None,
+        Some(given) => Some(layers.path(&given.origin, &given.value)),
+        None => match &input.path {
+            crate::model::InputPath::File(path) => Some(default_output(path)),
+            crate::model::InputPath::Stdin { .. } => None,
+        },
+    };
+    let format = path.as_deref().and_then(output_format_of).map_or(same, |format| match (format, same) {
+        // The output of a CSV keeps its delimiter, unless the name says tabs.
+        (OutputFormat::Csv { delimiter: b',' }, OutputFormat::Csv { .. }) if is_csv(path.as_ref()) => same,
+        (format, _) => format,
+    });
+    Ok(OutputSettings {
+        path,
+        format,
+        prefix: layers.text("output.prefix")?.map(|given| given.value).unwrap_or_default(),
+        result_field: invocation.result_field.clone(),
+        csv_safe: layers.switch("output.csv_safe", false)?,
+        accounting: layers.switch("output.accounting", true)?,
+        order: OutputOrder::Input,
+    })
+}
+
+fn is_csv(path: Option<&PathBuf>) -> bool {
+    path.and_then(|path| path.extension()).is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+}
