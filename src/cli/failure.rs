@@ -1,0 +1,104 @@
+//! Errors become one message and an exit code.
+
+use crate::cli::settings::SettingsError;
+use crate::dataset::DatasetError;
+use crate::mock::MockError;
+use crate::output::OutputError;
+use crate::run::RunError;
+use crate::store::StoreError;
+
+/// What ends a command before it has a result.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    messages: Vec<String>,
+}
+
+impl Failure {
+    /// The code for what a person fixes in command, configuration, schema, template or input.
+    pub const USAGE: u8 = 2;
+    /// The code for what an operator fixes.
+    pub const UNABLE: u8 = 6;
+
+    /// Something that a person fixes.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: Self::USAGE, messages: vec![message.into()] }
+    }
+
+    /// Several such things, listed together.
+    pub(crate) fn problems(messages: Vec<String>) -> Self {
+        Self { code: Self::USAGE, messages }
+    }
+
+    /// Something that an operator fixes.
+    pub(crate) fn unable(message: impl Into<String>) -> Self {
+        Self { code: Self::UNABLE, messages: vec![message.into()] }
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// What to say, one message each.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+}
+
+/// An error with its causes, as one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some messages already quote their cause.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::usage(chain(&error))
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        RunError::from(error).into()
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        RunError::from(error).into()
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // A command that only reads has nothing to read: the caller named the wrong place.
+            StoreError::Missing { .. } => Self::usage(chain(&error)),
+            error => RunError::from(error).into(),
+        }
+    }
+}
+
+impl From<MockError> for Failure {
+    fn from(error: MockError) -> Self {
+        Self::unable(chain(&error))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let message = chain(&error);
+        if error.is_usage() { Self::usage(message) } else { Self::unable(message) }
+    }
+}

@@ -1,0 +1,177 @@
+//! The one file that writes to the screen.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use crate::base::Moment;
+use crate::cli::failure::Failure;
+use crate::model::{Event, EventKind};
+use crate::report::{Bar, Snapshot, json_line, plain_line, printable};
+use crate::run::Observer;
+
+/// How a run shows its progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// A bar on a terminal, plain lines elsewhere.
+    Auto,
+    /// A bar.
+    Bar,
+    /// A plain line now and then.
+    Plain,
+    /// A JSON line now and then.
+    Json,
+    /// Nothing.
+    Nothing,
+}
+
+/// Whether to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Standard output and standard error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    stderr_is_terminal: bool,
+}
+
+impl Terminal {
+    pub(crate) fn new() -> Self {
+        Self { stderr_is_terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// Writes data to standard output. A closed one is said with `false`.
+    pub(crate) fn data(self, text: &str) -> bool {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    }
+
+    /// Writes lines for a person to standard error. If nobody listens there, nothing can be done.
+    pub(crate) fn say(self, text: &str) {
+        let mut text = text.to_owned();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    pub(crate) fn warn(self, message: &str) {
+        self.say(&format!("warning: {}", printable(message)));
+    }
+
+    pub(crate) fn error(self, failure: &Failure) {
+        for message in failure.messages() {
+            self.say(&format!("error: {}", printable(message)));
+        }
+    }
+
+    /// Shows what the argument parser has to say: help goes to standard output and is a success.
+    pub(crate) fn usage(self, error: &clap::Error) -> u8 {
+        let text = error.render();
+        if error.use_stderr() {
+            let shown = if self.stderr_is_terminal { text.ansi().to_string() } else { text.to_string() };
+            self.say(&shown);
+            return Failure::USAGE;
+        }
+        if self.data(&text.to_string()) { 0 } else { 141 }
+    }
+
+    pub(crate) fn has_color(self, choice: Color, no_color: bool, dumb: bool) -> bool {
+        match choice {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => self.stderr_is_terminal && !no_color && !dumb,
+        }
+    }
+
+    /// Who watches a run on this terminal.
+    pub(crate) fn watcher(self, progress: Progress, total: u64, color: bool, quiet: bool, dumb: bool) -> Watcher {
+        let progress = match progress {
+            _ if quiet => Progress::Nothing,
+            Progress::Auto if self.stderr_is_terminal && !dumb => Progress::Bar,
+            Progress::Auto => Progress::Plain,
+            chosen => chosen,
+        };
+        let bar = (progress == Progress::Bar).then(|| Bar::new(total, color));
+        Watcher { terminal: self, progress, bar, quiet, last_line: None }
+    }
+}
+
+/// Shows a run while it goes on.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    terminal: Terminal,
+    progress: Progress,
+    bar: Option<Bar>,
+    quiet: bool,
+    last_line: Option<Moment>,
+}
+
+impl Watcher {
+    const PERIOD: Duration = Duration::from_secs(10);
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.terminal.say(text)),
+            None => self.terminal.say(text),
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish();
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn event(&mut self, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        let text = match &event.kind {
+            EventKind::KeyCools { key, message } => {
+                format!("key {key} was refused ({message}): it rests and is tried once more")
+            }
+            EventKind::KeyOut { key, fault, message } => {
+                format!("key {key} is out ({fault}: {message}): its rows go to other keys")
+            }
+            EventKind::OutageBegins { message } => {
+                format!("the service fails ({message}): the run pauses and probes it")
+            }
+            EventKind::OutageEnds => "the service answers again: the run goes on".to_owned(),
+            EventKind::Learned { message } => message.clone(),
+            EventKind::Stopping { message, in_flight } if *in_flight > 0 => {
+                format!("stopping: {message}; {in_flight} requests in flight get a last moment")
+            }
+            EventKind::Stopping { message, .. } => format!("stopping: {message}"),
+            EventKind::RowsPassed { .. }
+            | EventKind::AttemptFinished(_)
+            | EventKind::SampleReplayed { .. }
+            | EventKind::RowFinished { .. }
+            | EventKind::KeyWaits { .. } => return,
+        };
+        self.say(&printable(&text));
+    }
+
+    fn tick(&mut self, now: Moment, snapshot: &Snapshot) {
+        if let Some(bar) = &self.bar {
+            bar.update(snapshot);
+            return;
+        }
+        let due = *self.last_line.get_or_insert(now);
+        if now.since(due) < Self::PERIOD {
+            return;
+        }
+        match self.progress {
+            Progress::Plain => self.say(&plain_line(snapshot)),
+            Progress::Json => self.say(&json_line(snapshot)),
+            _ => return,
+        }
+        self.last_line = Some(now);
+    }
+}
