@@ -261,7 +261,8 @@ impl Judge<'_> {
         let split = tally.groups.len() > 1;
         let agreed = if majority { 2 * leader.size > self.planned() } else { !split };
         let failures_matter = !(majority && self.has_verdict && agreed);
-        let low = self.has_confidence && confident > 0 && less(sum, product(self.threshold(leader), confident));
+        let low =
+            self.has_confidence && confident > 0 && less(sum, product(self.threshold(leader), confident));
         let (status, reason) = if !agreed && split {
             (Status::Review, Reason::Split)
         } else if !agreed || (tally.failed > 0 && failures_matter) {

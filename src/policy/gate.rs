@@ -81,7 +81,11 @@ pub fn parse_share(text: &str) -> Result<Share, ShareError> {
         let number = number.trim_end();
         let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let share = Decimal::from_str_exact(number).map_err(|_| refused())?;
-        return if plain && share <= Decimal::ONE_HUNDRED { Ok(Share::Percent(share)) } else { Err(refused()) };
+        return if plain && share <= Decimal::ONE_HUNDRED {
+            Ok(Share::Percent(share))
+        } else {
+            Err(refused())
+        };
     }
     if !word.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refused());
@@ -95,7 +99,9 @@ pub fn parse_share(text: &str) -> Result<Share, ShareError> {
 /// `skipped`; rows that are not finished then keep the code from being 0, unless `max_error` is `any`.
 pub fn exit(counts: &StatusCounts, selected: u64, gates: &GateSettings, stop: Option<StopCause>) -> Exit {
     let limited = match stop {
-        Some(StopCause::Signal(signal)) => return ending(signal.code(), format!("stopped by {}", signal.name())),
+        Some(StopCause::Signal(signal)) => {
+            return ending(signal.code(), format!("stopped by {}", signal.name()));
+        }
         Some(StopCause::ClosedOutput) => return ending(141, "standard output was closed"),
         Some(StopCause::Unable(why)) => return ending(6, why),
         Some(StopCause::Usage(why)) => return ending(2, why),
@@ -121,7 +127,11 @@ pub fn exit(counts: &StatusCounts, selected: u64, gates: &GateSettings, stop: Op
             _ => "error or skipped",
         };
         let why = if stranded {
-            format!("{unfinished} {kinds} {}, so max_error = {} cannot be judged", rows(unfinished), show(gates.max_error))
+            format!(
+                "{unfinished} {kinds} {}, so max_error = {} cannot be judged",
+                rows(unfinished),
+                show(gates.max_error)
+            )
         } else {
             gate(kinds, unfinished, "max_error", gates.max_error)
         };

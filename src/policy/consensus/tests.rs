@@ -23,9 +23,7 @@ fn samples(text: &str) -> Vec<SampleState> {
     text.split_whitespace()
         .map(|word| match word.split_at(1) {
             ("-", _) => SampleState::Open,
-            ("x", reason) => {
-                SampleState::Failed(Reason::from_word(reason.trim_start_matches(':')).unwrap())
-            }
+            ("x", reason) => SampleState::Failed(Reason::from_word(reason.trim_start_matches(':')).unwrap()),
             ("=", rest) => {
                 let (agree, confidence) = rest.split_once('@').unwrap_or((rest, ""));
                 SampleState::Valid(Vote {
@@ -101,9 +99,7 @@ fn the_table_of_the_unanimous_rule() {
 
 #[test]
 fn seven_eight_nine_pass_in_every_order() {
-    for text in [
-        "p.7 p.8 p.9", "p.7 p.9 p.8", "p.8 p.7 p.9", "p.8 p.9 p.7", "p.9 p.7 p.8", "p.9 p.8 p.7",
-    ] {
+    for text in ["p.7 p.8 p.9", "p.7 p.9 p.8", "p.8 p.7 p.9", "p.8 p.9 p.7", "p.9 p.7 p.8", "p.9 p.8 p.7"] {
         let decision = judged(&unanimous(text), text).unwrap();
         assert_eq!((decision.status, decision.reason), (Status::Pass, Reason::Agreed), "{text}");
         assert_eq!(decision.confidence, Some(Decimal::new(8, 1)), "{text}");
@@ -270,9 +266,7 @@ fn an_absent_confidence_meets_no_threshold() {
 
 #[test]
 fn what_is_still_wanted() {
-    let needed = |rules: &Ensemble, text: &str| {
-        next_needed(rules, true, text.contains('.'), &samples(text))
-    };
+    let needed = |rules: &Ensemble, text: &str| next_needed(rules, true, text.contains('.'), &samples(text));
     let early = rules(4, Rule::Unanimous, "0.8", true);
     let all = rules(4, Rule::Unanimous, "0.8", false);
     assert_eq!(needed(&early, "- - - -"), [1, 2, 3, 4]);
