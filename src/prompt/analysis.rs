@@ -1,10 +1,13 @@
 //! What a template needs, read from its syntax tree.
 
+mod operands;
+
 use std::collections::HashSet;
 
-use minijinja::machinery::ast::{BinOpKind, CallArg, Compare, CompareOpKind, Expr, Stmt, UnaryOpKind};
+use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt, UnaryOpKind};
 use minijinja::machinery::{Span, parse};
 
+use self::operands::is_default;
 use crate::prompt::edit::{Edits, place};
 use crate::prompt::engine::{Engine, Use};
 use crate::prompt::field::Step;
@@ -146,7 +149,9 @@ impl Walker<'_, '_> {
     }
 
     fn all(&mut self, statements: &[Stmt<'_>]) {
-        statements.iter().for_each(|statement| self.statement(statement));
+        for statement in statements {
+            self.statement(statement);
+        }
     }
 
     fn statement(&mut self, statement: &Stmt<'_>) {
@@ -217,8 +222,12 @@ impl Walker<'_, '_> {
         self.branch(Vec::new(), |walker| {
             walker.scope(|walker| {
                 walker.define_name("caller");
-                args.iter().for_each(|arg| walker.define(arg));
-                defaults.iter().for_each(|expr| walker.expr(expr));
+                for arg in args {
+                    walker.define(arg);
+                }
+                for expr in defaults {
+                    walker.expr(expr);
+                }
                 walker.all(body);
             });
         });
@@ -311,7 +320,9 @@ impl Walker<'_, '_> {
             }
             (None, Some(inner)) => {
                 self.chain(inner, asked, None);
-                subscript.iter().for_each(|subscript| self.expr(subscript));
+                if let Some(subscript) = subscript {
+                    self.expr(subscript);
+                }
             }
             (None, None) => {}
         }
@@ -390,118 +401,6 @@ impl Walker<'_, '_> {
         let mut path = self.path(object)?;
         path.push(Step::Key(name.value.as_str()?.to_owned()));
         FieldPath::of(path)
-    }
-
-    fn binary(&mut self, op: BinOpKind, left: &Expr<'_>, right: &Expr<'_>) {
-        self.expr(left);
-        match op {
-            BinOpKind::ScAnd | BinOpKind::ScOr => {
-                let guards = self.guards_of(left, matches!(op, BinOpKind::ScAnd));
-                self.branch(guards, |walker| walker.expr(right));
-                return;
-            }
-            _ => self.expr(right),
-        }
-        let number = is_number(left) || is_number(right);
-        let operands = match op {
-            BinOpKind::Concat => {
-                self.textual(left);
-                self.textual(right);
-                return;
-            }
-            BinOpKind::In if is_number(left) => return self.operand(right, Use::Searched),
-            BinOpKind::In => return self.operand(left, Use::Compared),
-            BinOpKind::Eq | BinOpKind::Ne if number => Use::EqualToNumber,
-            BinOpKind::Eq | BinOpKind::Ne => Use::Compared,
-            BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte if number => Use::OrderedByNumber,
-            BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => Use::Compared,
-            _ if number => Use::CalculatedWithNumber,
-            _ => Use::Calculated,
-        };
-        self.operand(left, operands);
-        self.operand(right, operands);
-    }
-
-    fn comparison(&mut self, chain: &Compare<'_>) {
-        let number = is_number(&chain.expr) || chain.ops.iter().any(|step| is_number(&step.expr));
-        let equal = |op| matches!(op, CompareOpKind::Eq | CompareOpKind::Ne);
-        let used = if !number
-            || chain.ops.iter().any(|step| matches!(step.op, CompareOpKind::In | CompareOpKind::NotIn))
-        {
-            Use::Compared
-        } else if chain.ops.iter().all(|step| equal(step.op)) {
-            Use::EqualToNumber
-        } else {
-            Use::OrderedByNumber
-        };
-        for operand in std::iter::once(&chain.expr).chain(chain.ops.iter().map(|step| &step.expr)) {
-            self.expr(operand);
-            self.operand(operand, used);
-        }
-    }
-
-    /// Makes an operand say when it is a number that was not passed through `|int` or `|float`.
-    fn operand(&mut self, expr: &Expr<'_>, used: Use) {
-        match expr {
-            Expr::IfExpr(it) => {
-                self.operand(&it.true_expr, used);
-                it.false_expr.iter().for_each(|expr| self.operand(expr, used));
-                return;
-            }
-            Expr::BinOp(it) if matches!(it.op, BinOpKind::ScAnd | BinOpKind::ScOr) => {
-                self.operand(&it.left, used);
-                self.operand(&it.right, used);
-                return;
-            }
-            Expr::Filter(it) if is_number(expr) || it.expr.is_none() => return,
-            Expr::Filter(it) if is_default(it.name) => {
-                it.expr.iter().for_each(|expr| self.operand(expr, used));
-                return;
-            }
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) if !is_number(expr) => {
-                if let Some(path) = self.path(expr).and_then(FieldPath::of) {
-                    // It was noted as needed before; this adds how it is used.
-                    let asked = self.needs.iter().any(|need| need.path == path && need.optional);
-                    self.need(path, asked, Some(used));
-                }
-            }
-            Expr::Filter(_) | Expr::Call(_) => {}
-            _ => return,
-        }
-        if let Some((start, end)) = place(self.source, expr) {
-            let label = self.source.get(start..end).unwrap_or_default();
-            let filter = self.engine.operand(label, used);
-            self.edits.wrap((start, end), &filter);
-        }
-    }
-
-    /// Makes an operand of `~` print as it prints elsewhere.
-    fn textual(&mut self, expr: &Expr<'_>) {
-        if !matches!(expr, Expr::Const(_) | Expr::BinOp(_))
-            && let Some(place) = place(self.source, expr)
-        {
-            self.edits.wrap(place, "verify_text");
-        }
-    }
-}
-
-fn is_default(filter: &str) -> bool {
-    matches!(filter, "default" | "d")
-}
-
-/// Whether an expression is a number of the template, not one of the row.
-fn is_number(expr: &Expr<'_>) -> bool {
-    match expr {
-        Expr::Const(it) => it.value.is_number(),
-        Expr::UnaryOp(it) => matches!(it.op, UnaryOpKind::Neg) && is_number(&it.expr),
-        Expr::Filter(it) => matches!(it.name, "int" | "float" | "length" | "count" | "round" | "abs" | "sum"),
-        Expr::GetAttr(it) => matches!(&it.expr, Expr::Var(var) if var.id == "loop"),
-        Expr::BinOp(it) => match it.op {
-            BinOpKind::Add | BinOpKind::Mul => is_number(&it.left) || is_number(&it.right),
-            BinOpKind::Sub | BinOpKind::Div | BinOpKind::FloorDiv | BinOpKind::Rem | BinOpKind::Pow => true,
-            _ => false,
-        },
-        _ => false,
     }
 }
 

@@ -218,6 +218,7 @@ fn float(state: &State, value: &Value, default: Option<Value>, kwargs: Kwargs) -
     Err(Error::new(ErrorKind::InvalidOperation, format!("{} is too large for |float", number.text())))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the engine passes arguments by value")]
 fn to_json(value: &Value, indent: Option<usize>, kwargs: Kwargs) -> Result<String, Error> {
     let indent = match indent {
         None => kwargs.get::<Option<usize>>("indent")?,

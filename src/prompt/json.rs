@@ -130,10 +130,9 @@ fn value_end(bytes: &[u8], at: usize) -> usize {
                 continue;
             }
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
             b'}' | b']' if depth == 1 => return at + 1,
             b'}' | b']' => depth -= 1,
-            b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
             _ => {}
         }
         at += 1;

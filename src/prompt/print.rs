@@ -88,12 +88,11 @@ pub(super) fn indented(json: &str, by: usize) -> String {
                 while letters.peek().is_some_and(char::is_ascii_whitespace) {
                     letters.next();
                 }
-                match letters.next_if(|next| matches!(next, '}' | ']')) {
-                    Some(close) => out.push(close),
-                    None => {
-                        depth += 1;
-                        line(&mut out, depth);
-                    }
+                if let Some(close) = letters.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(close);
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
                 }
             }
             '}' | ']' => {

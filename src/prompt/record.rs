@@ -176,17 +176,14 @@ impl JsonNode {
             for (raw, value) in json::members(text) {
                 // A name with a lone surrogate can be reached by no template.
                 let Some(name) = json::text(raw) else { continue };
-                match places.get(&*name) {
-                    Some(&at) => {
-                        if let Some(part) = parts.get_mut::<usize>(at) {
-                            *part = place(value);
-                        }
+                if let Some(&at) = places.get(&*name) {
+                    if let Some(part) = parts.get_mut::<usize>(at) {
+                        *part = place(value);
                     }
-                    None => {
-                        names.push(Value::from(&*name));
-                        places.insert(Box::from(&*name), parts.len());
-                        parts.push(place(value));
-                    }
+                } else {
+                    names.push(Value::from(&*name));
+                    places.insert(Box::from(&*name), parts.len());
+                    parts.push(place(value));
                 }
             }
             Content::Members { names, parts, places }

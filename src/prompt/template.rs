@@ -78,17 +78,16 @@ impl Template {
         }
         // The engine's view of the row is built only for a template that needs it.
         let mut names = None;
-        let mut render = |piece: &Piece| match &piece.segments {
-            Some(segments) => plain(segments, row, header),
-            None => {
-                let names = match &names {
-                    Some(names) => names,
-                    None => names.insert(Names::of(row, header).ok_or_else(|| RenderError::BadRecord {
-                        why: "the record is malformed".to_owned(),
-                    })?),
-                };
-                self.engine.render(piece.name, names).map_err(|error| self.explain(&error, row, header))
+        let mut render = |piece: &Piece| {
+            if let Some(segments) = &piece.segments {
+                return plain(segments, row, header);
             }
+            let malformed = || RenderError::BadRecord { why: "the record is malformed".to_owned() };
+            let names = match &names {
+                Some(names) => names,
+                None => names.insert(Names::of(row, header).ok_or_else(malformed)?),
+            };
+            self.engine.render(piece.name, names).map_err(|error| self.explain(&error, row, header))
         };
         let system = self.system.as_ref().map(&mut render).transpose()?;
         Ok(Prompt { system, user: render(&self.user)? })

@@ -84,6 +84,10 @@ fn parts_and_loops() {
         ("{% for k, v in o|items %}{{ k }}={{ v }};{% endfor %}", "b=1.0;a=[1, \"x\"];"),
         ("{% for i in items %}{{ loop.index }}:{{ i.n }} {% endfor %}", "1:2 2:10 "),
         ("{{ l|length }} {{ s|length }} {{ l|join('-') }}", "4 16 3-y-null-true"),
+        (
+            "{{ 'a' ~ (t if f) ~ (z if t) ~ (f or z) ~ (d == 'x') ~ (d is defined) ~ (not t) ~ (1 + 2) }}",
+            "anullnullfalsetruefalse3",
+        ),
         ("{{ l[:2] }} {{ [n, z, 'q\"'] }} {{ {'k': n} }}", r#"[3,"y"] [1.10,null,"q\""] {"k":1.10}"#),
         ("{{ items|map(attribute='n')|list }}", "[2,10]"),
         ("{{ items|map(attribute='n')|map('int')|sum }}", "12"),
