@@ -81,7 +81,8 @@ impl ColumnType {
     }
 
     fn one_of(column: &str, text: &str, values: Vec<Value>) -> Result<Self, ColumnError> {
-        let twice = values.iter().enumerate().any(|(at, value)| values.iter().take(at).any(|have| have == value));
+        let twice =
+            values.iter().enumerate().any(|(at, value)| values.iter().take(at).any(|have| have == value));
         if values.is_empty() || twice || values.iter().any(|value| value.as_str() == Some("")) {
             return Err(ColumnError::BadValues { column: column.to_owned(), text: text.to_owned() });
         }
@@ -102,7 +103,11 @@ impl ColumnType {
                 }
                 let texts = values.iter().all(|value| value.is_string() || value.is_null());
                 // The type is said too where it can be: some servers want it beside an enum.
-                if texts { json!({ "type": kind("string"), "enum": values }) } else { json!({ "enum": values }) }
+                if texts {
+                    json!({ "type": kind("string"), "enum": values })
+                } else {
+                    json!({ "enum": values })
+                }
             }
             Kind::List(items) => json!({ "type": kind("array"), "items": items.schema() }),
         }
@@ -213,7 +218,21 @@ mod tests {
 
     #[test]
     fn wrong_types_are_named() {
-        for text in ["", "?", "text", "bool", "number 1..0", "number 0", "integer 0.5..1", "string 1..2", "a|", "a|a", "[]", "string??", "string?[]?[]?[]?[]?[]?[]?[]?[]?[]"] {
+        for text in [
+            "",
+            "?",
+            "text",
+            "bool",
+            "number 1..0",
+            "number 0",
+            "integer 0.5..1",
+            "string 1..2",
+            "a|",
+            "a|a",
+            "[]",
+            "string??",
+            "string?[]?[]?[]?[]?[]?[]?[]?[]?[]",
+        ] {
             assert!(ColumnType::parse("c", text).is_err(), "{text}");
         }
         let error = parse_column("ok=bolean").unwrap_err().to_string();

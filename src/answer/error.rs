@@ -62,8 +62,10 @@ pub enum ColumnError {
         text: String,
     },
     /// The type is not known.
-    #[error("column `{column}` has the unknown type `{text}`{hint}; a type is boolean, string, number, integer, \
-             `number 0..1`, `integer 1..5`, string[], a|b or a JSON list of values, with ? at the end if null is fine")]
+    #[error(
+        "column `{column}` has the unknown type `{text}`{hint}; a type is boolean, string, number, integer, \
+             `number 0..1`, `integer 1..5`, string[], a|b or a JSON list of values, with ? at the end if null is fine"
+    )]
     UnknownType {
         /// The column.
         column: String,

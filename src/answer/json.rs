@@ -186,9 +186,8 @@ fn value_end(bytes: &[u8], at: usize) -> usize {
                 continue;
             }
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' | b',' if depth == 0 => return at,
             b'}' | b']' => depth -= 1,
-            b',' if depth == 0 => return at,
             _ => {}
         }
         at += 1;

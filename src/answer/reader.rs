@@ -64,7 +64,11 @@ impl Reader {
             if schema.properties().contains(name) {
                 return Ok(());
             }
-            Err(AnswerError::UnknownProperty { setting, name: name.clone(), hint: hint(name, schema.properties()) })
+            Err(AnswerError::UnknownProperty {
+                setting,
+                name: name.clone(),
+                hint: hint(name, schema.properties()),
+            })
         };
         if let Some(verdict) = &settings.verdict {
             known("verdict", verdict)?;
@@ -258,7 +262,9 @@ fn not_json(broken: &Broken, text: &str) -> String {
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one_number), Value::Number(other_number)) => {
-            one == other || (one_number.is_f64() || other_number.is_f64()) && one_number.as_f64() == other_number.as_f64()
+            one == other
+                || (one_number.is_f64() || other_number.is_f64())
+                    && one_number.as_f64() == other_number.as_f64()
         }
         _ => one == other,
     }
@@ -266,7 +272,10 @@ fn same(one: &Value, other: &Value) -> bool {
 
 /// A number text as an exact decimal in 0..=1. Digits beyond the 28th are rounded.
 fn share(text: &str) -> Option<Decimal> {
-    let near: f64 = text.parse().ok().filter(|_| text.starts_with(|first: char| first == '-' || first.is_ascii_digit()))?;
+    let near: f64 = text
+        .parse()
+        .ok()
+        .filter(|_| text.starts_with(|first: char| first == '-' || first.is_ascii_digit()))?;
     if !(0.0..=1.0).contains(&near) {
         return None;
     }
@@ -325,7 +334,9 @@ fn hint(name: &str, have: &[String]) -> String {
     match near {
         Some((_, near)) => format!("; did you mean `{near}`?"),
         None if have.is_empty() => "; it has none".to_owned(),
-        None => format!("; it has {}", have.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        None => {
+            format!("; it has {}", have.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -257,11 +257,8 @@ fn endless_reference(root: &Value) -> Option<String> {
 
 /// At most 300 characters of a sentence, without control characters.
 pub(super) fn bounded(sentence: &str) -> String {
-    let mut clean: String = sentence
-        .chars()
-        .take(300)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect();
+    let mut clean: String =
+        sentence.chars().take(300).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     if clean.len() < sentence.len() && sentence.chars().nth(300).is_some() {
         clean.push('…');
     }

@@ -220,7 +220,8 @@ fn confidence_is_the_exact_number() {
 #[test]
 fn values_to_agree_on() {
     let vote = |reader: &Reader, text: &str| reader.read(text).unwrap().1.agree_on;
-    let default = Reader::new(columns(&["ok=boolean", "n=integer", "grade=a|b", "why=string"]), &settings()).unwrap();
+    let default =
+        Reader::new(columns(&["ok=boolean", "n=integer", "grade=a|b", "why=string"]), &settings()).unwrap();
     let one = vote(&default, r#"{"ok":true,"n":1,"grade":"a","why":"x"}"#);
     let other = vote(&default, r#"{"why":"y","grade":"a","n":1.0,"ok":true}"#);
     assert_eq!(one.as_deref(), Some(r#"[true,1,"a"]"#));

@@ -45,7 +45,9 @@ fn an_invalid_schema_is_told_with_its_place() {
 
 #[test]
 fn nothing_is_fetched() {
-    for reference in ["https://example.com/a.json", "http://127.0.0.1:9/a", "file:///etc/passwd", "other.json"] {
+    for reference in
+        ["https://example.com/a.json", "http://127.0.0.1:9/a", "file:///etc/passwd", "other.json"]
+    {
         let text = refused(&json!({"properties": {"a": {"items": {"$ref": reference}}}}));
         assert!(text.contains(reference) && text.contains("$defs"), "{text}");
     }
