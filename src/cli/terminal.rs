@@ -58,6 +58,12 @@ impl Terminal {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
+    /// Columns of the terminal behind standard error; 80 where there is none.
+    pub(crate) fn width(self) -> usize {
+        let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
+        columns.clamp(40, 200)
+    }
+
     pub(crate) fn warn(self, message: &str) {
         self.say(&format!("warning: {}", printable(message)));
     }

@@ -52,12 +52,12 @@ impl Source {
     }
 
     /// The check pass: reads to the last selected row, or the whole file where all rows are selected or rows are
-    /// picked at random, and calls `visit` for each selected row that may take part, in file order. A pick reads the
+    /// picked at random, and calls `visit` for each selected row that may take part, in file order, with the header of a CSV. A pick reads the
     /// file twice.
     ///
     /// Malformed rows are listed in the result and not visited; with `--bad-rows keep` they are visited as
     /// [`crate::model::RowContent::Bad`]. Rows that are not selected are not looked into.
-    pub fn check(&self, visit: &mut dyn FnMut(&InputRow)) -> Result<Checked, DatasetError> {
+    pub fn check(&self, visit: &mut dyn FnMut(&InputRow, Option<&Header>)) -> Result<Checked, DatasetError> {
         let stamp = self.stamp()?;
         let whole = Arc::new(Mutex::new(blake3::Hasher::new()));
         let (chosen, counted) = match &self.settings.selection {
@@ -105,7 +105,7 @@ impl Source {
                 if let Some(ids) = &mut ids {
                     self.index_id(ids, &parsed.row, records.header())?;
                 }
-                visit(&parsed.row);
+                visit(&parsed.row, records.header());
             }
         }
         checked.rows = counted.unwrap_or(records.row());

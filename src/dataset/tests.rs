@@ -66,7 +66,7 @@ impl Case {
     fn read(&self) -> Result<(Checked, Vec<InputRow>), DatasetError> {
         let source = self.source();
         let mut visited = Vec::new();
-        let checked = source.check(&mut |row| visited.push(row.clone()))?;
+        let checked = source.check(&mut |row, _| visited.push(row.clone()))?;
         if checked.problems.count == 0 {
             let again: Result<Vec<_>, _> = source.rows(&checked)?.collect();
             assert_eq!(again?, visited);
@@ -325,7 +325,7 @@ fn rows_that_are_not_selected_are_not_looked_into() {
 fn a_changed_file_is_found_when_a_pass_begins_and_ends() {
     let case = Case::jsonl("{}\n{}\n");
     let source = case.source();
-    let checked = source.check(&mut |_| {}).unwrap();
+    let checked = source.check(&mut |_, _| {}).unwrap();
     let mut rows = source.rows(&checked).unwrap();
     assert!(rows.next().unwrap().is_ok());
     case.write(b"{}\n{}\n{}\n");

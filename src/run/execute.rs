@@ -113,6 +113,14 @@ pub struct Ended {
     pub open: u64,
 }
 
+/// What is called back on the way.
+pub struct Hooks<'h> {
+    /// The run is known; whether it is continued.
+    pub opened: &'h mut dyn FnMut(&RunRecord, bool),
+    /// Makes the summary that the store keeps, as JSON.
+    pub summarize: &'h mut dyn FnMut(&Ended) -> String,
+}
+
 /// Executes a run. `observer` hears of everything; `stops` may end it early.
 ///
 /// # Errors
@@ -122,7 +130,7 @@ pub fn execute(
     stops: Stops,
     clock: &Arc<SystemClock>,
     observer: &mut dyn Observer,
-    opened: &mut dyn FnMut(&RunRecord, bool),
+    hooks: Hooks<'_>,
 ) -> Result<Ended, RunError> {
     let (begun, started) = (clock.now(), clock.wall());
     let parent = plan.state.parent().map(PathBuf::from).unwrap_or_default();
@@ -132,7 +140,7 @@ pub fn execute(
     let store = Store::open(&plan.state)?;
     let (record, retry, continued) = open_run(&plan, &store, job, started)?;
     lock.tell_run(record.id);
-    opened(&record, continued);
+    (hooks.opened)(&record, continued);
     let previous = store.run_before(&job, record.seq)?.filter(|run| run.input_digest == record.input_digest);
     let execution = store.begin_execution(record.seq, plan.pid, started)?;
     store.update_settings(record.seq, &plan.record)?;
@@ -145,7 +153,7 @@ pub fn execute(
             let _ = commit_sender.send(commit);
         }),
     )?;
-    let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings));
+    let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let template = Arc::new(plan.template);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,
@@ -212,7 +220,6 @@ pub fn execute(
         run: record.seq,
         model: Some(plan.settings.call.model.clone()).filter(|model| !model.is_empty()),
         skipped: skip_reason(cause.as_ref()),
-        planned: plan.settings.ensemble.samples,
     };
     let rows = plan.source.rows(&plan.checked)?;
     let mut target = plan.target;
@@ -239,13 +246,9 @@ pub fn execute(
             Vec::new()
         }
     };
-    let ended = clock.wall();
     let closed = writer.close();
-    store.finish_execution(record.seq, ending_word(cause.as_ref()), open > 0, &driven.snapshot(&totals), ended)?;
-    store.close()?;
-    closed.map_err(RunError::Writer)?;
-    drop(lock);
-    Ok(Ended {
+    let snapshot = driven.snapshot(&totals);
+    let end = Ended {
         run: record.id,
         execution,
         input_digest: plan.checked.digest,
@@ -257,11 +260,30 @@ pub fn execute(
         possible: unanswered,
         wall: clock.now().since(begun),
         started,
-        ended,
+        ended: clock.wall(),
         exit: ending,
         files,
         open,
-    })
+    };
+    store.finish_execution(record.seq, ending_word(cause.as_ref()), open > 0, &snapshot, end.ended)?;
+    store.update_settings(record.seq, &with_truncated(&plan.record, &end.totals))?;
+    store.save_summary(record.seq, &(hooks.summarize)(&end))?;
+    store.close()?;
+    closed.map_err(RunError::Writer)?;
+    drop(lock);
+    Ok(end)
+}
+
+/// The settings' record with the number of truncated rows, so that a larger length limit finds them.
+fn with_truncated(record: &str, totals: &Totals) -> String {
+    let truncated = totals.reason.get(&Reason::Truncated).copied().unwrap_or(0);
+    match serde_json::from_str::<serde_json::Value>(record) {
+        Ok(serde_json::Value::Object(mut members)) => {
+            members.insert("truncated".to_owned(), truncated.into());
+            serde_json::Value::Object(members).to_string()
+        }
+        _ => record.to_owned(),
+    }
 }
 
 /// The columns that an answer fills in a CSV.
@@ -337,12 +359,10 @@ fn open_run(
 
 /// Whether the length limit has grown since the run's last execution, and rows were truncated under it.
 fn has_room_for_truncated(run: &RunRecord, settings: &Settings) -> bool {
-    let number = |text: &str, path: &str| {
-        serde_json::from_str::<serde_json::Value>(text).ok().and_then(|json| json.pointer(path)?.as_u64())
-    };
-    let truncated = run.progress.as_deref().and_then(|json| number(json, "/reason/truncated")).unwrap_or(0);
-    let limit = number(&run.settings, "/max_output_tokens");
-    truncated > 0 && limit.is_some_and(|limit| limit < settings.call.max_output_tokens)
+    let Ok(record) = serde_json::from_str::<serde_json::Value>(&run.settings) else { return false };
+    let number = |name: &str| record.get(name).and_then(serde_json::Value::as_u64);
+    number("truncated").is_some_and(|rows| rows > 0)
+        && number("max_output_tokens").is_some_and(|limit| limit < settings.call.max_output_tokens)
 }
 
 /// Rows of a continued run that are passed over by number: each of their samples has ended, and none is asked again.

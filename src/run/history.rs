@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::answer::Reader;
 use crate::base::AttemptKey;
-use crate::model::{Answer, AttemptRecord, Ending, Ensemble, Reason, Settings};
+use crate::model::{Answer, AnswerSettings, AttemptRecord, Ending, Ensemble, Reason};
 use crate::policy::{Decision, SampleState, decide};
 use crate::store::RowHistory;
 
@@ -92,13 +92,17 @@ pub(super) struct Sample {
 
 impl RowJudge {
     /// A judge for these settings; `reader` checks answers against their schema.
-    pub fn new(reader: Reader, settings: &Settings) -> Self {
+    pub fn new(reader: Reader, answer: &AnswerSettings, ensemble: &Ensemble) -> Self {
         Self {
             reader,
-            ensemble: settings.ensemble.clone(),
-            has_verdict: settings.answer.verdict.is_some(),
-            has_confidence: settings.answer.confidence.is_some(),
+            ensemble: ensemble.clone(),
+            has_verdict: answer.verdict.is_some(),
+            has_confidence: answer.confidence.is_some(),
         }
+    }
+
+    pub(super) fn planned(&self) -> u16 {
+        self.ensemble.samples
     }
 
     pub(super) fn reader(&self) -> &Reader {

@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use crate::dataset::{Rows, Source};
-use crate::model::{
-    AttemptFact, Ending, Header, InputRow, Reason, RowResult, RowUsage, SampleCounts, Status, Totals,
-};
+use crate::model::{AttemptFact, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
 use crate::output::{OutputError, OutputWriter};
-use crate::policy::{Decision, SampleState};
 use crate::report::FailureGroups;
 use crate::run::error::RunError;
-use crate::run::history::{RowJudge, Sample};
+use crate::run::history::RowJudge;
+use crate::run::result::RowFacts;
 use crate::store::{Reader, RowHistory};
 
 /// What the join works with.
@@ -25,7 +23,6 @@ pub(super) struct Join<'a> {
     pub(super) model: Option<String>,
     /// Why unfinished rows are not finished.
     pub(super) skipped: Reason,
-    pub(super) planned: u16,
 }
 
 /// What the rows of a run have become, from the store.
@@ -79,7 +76,7 @@ impl Join<'_> {
                 Some(history) if history.row == row.number => page.pop_front(),
                 _ => None,
             };
-            let result = self.result(&row, history.unwrap_or_default(), &mut joined);
+            let result = self.result(&row, &history.unwrap_or_default(), &mut joined);
             if let Some(out) = &mut writer
                 && let Err(error) = out.write(&row, &result)
             {
@@ -95,20 +92,17 @@ impl Join<'_> {
         Ok(joined)
     }
 
-    fn result(&self, row: &InputRow, history: RowHistory, joined: &mut Joined) -> RowResult {
-        let mut usage = self.count(&history, &mut joined.totals);
-        let samples = self.judge.samples(self.run, &history);
-        let decision = self.judge.decide(&samples);
-        let from_other_runs = |sample: &Sample| sample.source.is_some_and(|key| key.run() != self.run);
-        let replayed = samples.iter().any(from_other_runs);
-        usage.cached = replayed && samples.iter().all(|sample| sample.source.is_none() || from_other_runs(sample));
-        usage.cached &= history.attempts.is_empty();
+    fn result(&self, row: &InputRow, history: &RowHistory, joined: &mut Joined) -> RowResult {
+        count(history, &mut joined.totals);
         joined.unanswered |= history.attempts.iter().any(|attempt| attempt.http_status.is_none());
-        joined.totals.replayed += history.replays.len() as u64;
-        let result = match decision {
-            Some(decision) => self.decided(row, decision, &samples, usage),
-            None => self.skipped(row, &samples, usage),
-        };
+        let result = self.judge.result(RowFacts {
+            run: self.run,
+            row: row.number,
+            id: self.source.id_of(row, self.header),
+            model: self.model.clone(),
+            history,
+            skipped: self.skipped,
+        });
         joined.totals.add_row(result.status, result.reason);
         if result.status == Status::Skipped || result.reason.is_operational() {
             joined.open += 1;
@@ -118,96 +112,27 @@ impl Join<'_> {
         }
         result
     }
+}
 
-    /// Adds the attempts of a row to the totals and returns what the row took.
-    fn count(&self, history: &RowHistory, totals: &mut Totals) -> RowUsage {
-        let mut usage = RowUsage::default();
-        let mut tried = None;
-        for attempt in &history.attempts {
-            let throttled = attempt.ending == Ending::Throttled;
-            let is_first = tried != Some(attempt.ticket.sample);
-            let is_retry = !is_first && !throttled && !attempt.repair;
-            if !throttled {
-                tried = Some(attempt.ticket.sample);
-            }
-            let fact = AttemptFact {
-                ticket: attempt.ticket,
-                ending: attempt.ending,
-                took: std::time::Duration::from_millis(attempt.millis),
-                usage: attempt.usage,
-                estimated: attempt.estimated,
-                cost: attempt.cost,
-                replied: attempt.http_status.is_some(),
-                is_retry,
-            };
-            totals.add_attempt(&fact);
-            if !attempt.is_answered() {
-                continue;
-            }
-            usage.attempts += 1;
-            usage.estimated |= attempt.estimated;
-            if let Some(tokens) = attempt.usage {
-                usage.input += tokens.input;
-                usage.cached_input += tokens.cached_input;
-                usage.output += tokens.output;
-            }
-            usage.cost = match (usage.cost, attempt.cost) {
-                (Some(sum), Some(cost)) => Some(sum + cost),
-                _ => None,
-            };
+/// Adds what is stored of a row to the totals.
+fn count(history: &RowHistory, totals: &mut Totals) {
+    totals.replayed += history.replays.len() as u64;
+    let mut tried = None;
+    for attempt in &history.attempts {
+        let throttled = attempt.ending == Ending::Throttled;
+        let is_first = tried != Some(attempt.ticket.sample);
+        if !throttled {
+            tried = Some(attempt.ticket.sample);
         }
-        usage
-    }
-
-    fn decided(&self, row: &InputRow, decision: Decision, samples: &[Sample], usage: RowUsage) -> RowResult {
-        let sample = |number: Option<u16>| number.and_then(|number| samples.get(usize::from(number) - 1));
-        let answer = sample(decision.answer_sample).and_then(|sample| sample.answer.clone());
-        let error = sample(decision.error_sample)
-            .and_then(|sample| sample.error.clone())
-            .or_else(|| self.failed_sample(&decision, samples));
-        RowResult {
-            row: row.number,
-            id: self.source.id_of(row, self.header),
-            status: decision.status,
-            reason: decision.reason,
-            answer,
-            confidence: decision.confidence,
-            agreement: decision.agreement,
-            samples: decision.counts,
-            model: self.model.clone(),
-            error,
-            usage,
-        }
-    }
-
-    /// For a row to review because a sample failed: what went wrong with the first of those.
-    fn failed_sample(&self, decision: &Decision, samples: &[Sample]) -> Option<String> {
-        if decision.reason != Reason::SampleFailed {
-            return None;
-        }
-        samples.iter().find(|sample| matches!(sample.state, SampleState::Failed(_)))?.error.clone()
-    }
-
-    fn skipped(&self, row: &InputRow, samples: &[Sample], usage: RowUsage) -> RowResult {
-        let count = |wanted: fn(&SampleState) -> bool| {
-            u16::try_from(samples.iter().filter(|sample| wanted(&sample.state)).count()).unwrap_or(u16::MAX)
-        };
-        RowResult {
-            row: row.number,
-            id: self.source.id_of(row, self.header),
-            status: Status::Skipped,
-            reason: self.skipped,
-            answer: None,
-            confidence: None,
-            agreement: None,
-            samples: SampleCounts {
-                planned: self.planned,
-                made: count(|state| !matches!(state, SampleState::Open)),
-                valid: count(|state| matches!(state, SampleState::Valid(_))),
-            },
-            model: self.model.clone(),
-            error: None,
-            usage,
-        }
+        totals.add_attempt(&AttemptFact {
+            ticket: attempt.ticket,
+            ending: attempt.ending,
+            took: std::time::Duration::from_millis(attempt.millis),
+            usage: attempt.usage,
+            estimated: attempt.estimated,
+            cost: attempt.cost,
+            replied: attempt.http_status.is_some(),
+            is_retry: !is_first && !throttled && !attempt.repair,
+        });
     }
 }

@@ -39,6 +39,12 @@ impl JobLock {
         Ok(lock)
     }
 
+    /// Whether some process holds the lock of a job.
+    pub fn is_held(dir: &Path, job: Digest) -> bool {
+        let path = dir.join("jobs").join(format!("{}.lock", &job.to_hex()[..32]));
+        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Notes which run the job works on.
     pub fn tell_run(&mut self, run: RunId) {
         let text = format!("{}run {run}\n", self.about);

@@ -17,14 +17,16 @@ mod identity;
 mod join;
 mod live;
 mod lock;
+mod result;
 mod stop;
 mod worker;
 
 pub use credentials::{Credential, Credentials};
 pub use error::RunError;
-pub use execute::{Choice, Ended, Plan, execute};
+pub use execute::{Choice, Ended, Hooks, Plan, execute};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
 pub use live::Observer;
 pub use lock::JobLock;
+pub use result::RowFacts;
 pub use stop::{StopSender, StopSignal, Stops, stops};

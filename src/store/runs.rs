@@ -37,6 +37,8 @@ pub struct RunRecord {
     pub selected: u64,
     /// The newest snapshot of its counts as JSON.
     pub progress: Option<String>,
+    /// The summary of its last execution as JSON; `None` while one goes on, and after a crash.
+    pub summary: Option<String>,
 }
 
 /// A run to be opened.
@@ -61,7 +63,7 @@ pub struct NewRun {
 }
 
 const SELECT: &str = "SELECT seq, id, job, input_digest, input, version, settings, started, ended, ending, \
-                      unfinished, executions, selected, json FROM runs LEFT JOIN progress ON run = seq";
+                      unfinished, executions, selected, json, summary FROM runs LEFT JOIN progress ON run = seq";
 
 impl Store {
     /// The newest run of a job.
@@ -166,7 +168,7 @@ impl Store {
             let transaction =
                 rusqlite::Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
             let number: u32 = transaction.query_row(
-                "UPDATE runs SET executions = executions + 1, ended = NULL, ending = NULL, unfinished = 1 \
+                "UPDATE runs SET executions = executions + 1, ended = NULL, ending = NULL, summary = NULL, unfinished = 1 \
                  WHERE seq = ?1 RETURNING executions",
                 [signed(seq)],
                 |row| row.get(0),
@@ -179,6 +181,22 @@ impl Store {
             Ok(number)
         };
         write().map_err(|source| self.about_run(seq, source))
+    }
+
+    /// Replaces what is kept of the run's settings: those of its newest execution.
+    pub fn update_settings(&self, seq: u64, settings: &str) -> Result<(), StoreError> {
+        self.connection
+            .execute("UPDATE runs SET settings = ?2 WHERE seq = ?1", params![signed(seq), settings])
+            .map(|_| ())
+            .map_err(|source| self.about_run(seq, source))
+    }
+
+    /// Keeps the summary of the run's newest execution, as JSON.
+    pub fn save_summary(&self, seq: u64, summary: &str) -> Result<(), StoreError> {
+        self.connection
+            .execute("UPDATE runs SET summary = ?2 WHERE seq = ?1", params![signed(seq), summary])
+            .map(|_| ())
+            .map_err(|source| self.about_run(seq, source))
     }
 
     /// Notes how the run's newest execution ended, whether something is left to do, and the final counts.
@@ -263,6 +281,7 @@ impl Raw {
                 executions: row.get(11)?,
                 selected: unsigned(row.get(12)?),
                 progress: row.get(13)?,
+                summary: row.get(14)?,
             },
         })
     }
@@ -317,6 +336,7 @@ mod tests {
                 executions: 0,
                 selected: new.selected,
                 progress: None,
+                summary: None,
             }
         );
         assert_eq!(store.begin_execution(1, 4_242, WallTime(2_000)).unwrap(), 1);

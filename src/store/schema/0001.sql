@@ -14,7 +14,8 @@ CREATE TABLE runs (
     ended        INTEGER,
     ending       TEXT,
     unfinished   INTEGER NOT NULL,
-    executions   INTEGER NOT NULL
+    executions   INTEGER NOT NULL,
+    summary      TEXT
 );
 CREATE INDEX runs_by_job ON runs (job, seq);
 

@@ -1,0 +1,134 @@
+//! Everything that must be known to be good before a run begins.
+
+use crate::answer::{Reader, Schema};
+use crate::cli::failure::{Failure, chain};
+use crate::dataset::{Checked, Source};
+use crate::model::{Header, OutputFormat, RowContent, Settings};
+use crate::output::{ColumnCollector, check_names, has_member};
+use crate::prompt::{FieldCheck, Template};
+use crate::provider::Codec;
+
+/// What the check has made and found.
+pub(super) struct Good {
+    pub(super) source: Source,
+    pub(super) checked: Checked,
+    pub(super) template: Template,
+    pub(super) answers: Reader,
+    pub(super) codec: Codec,
+    /// Columns of a CSV input, or of a JSONL input that becomes a CSV.
+    pub(super) columns: Option<Header>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The most problems that are listed.
+const LISTED: usize = 20;
+
+/// Checks template, schema, provider settings and every row, offline, and lists all problems together.
+pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
+    let mut problems = Vec::new();
+    let mut note = |problem: String| problems.push(problem);
+    let template = Template::compile(settings.prompt.system.as_deref(), &settings.prompt.user)
+        .map_err(|error| note(chain(&error)))
+        .ok();
+    let schema = match &settings.answer.schema {
+        Some(schema) => Schema::compile(schema),
+        None => Ok(Schema::free_text()),
+    };
+    let answers = schema
+        .and_then(|schema| Reader::new(schema, &settings.answer))
+        .map_err(|error| note(chain(&error)))
+        .ok();
+    let codec = Codec::new(&settings.call, settings.answer.schema.as_ref())
+        .map_err(|error| note(chain(&error)))
+        .ok();
+
+    let source = Source::new(settings.input.clone());
+    let mut fields = template.as_ref().map(FieldCheck::new);
+    let to_csv = matches!(settings.output.format, OutputFormat::Csv { .. });
+    let mut collector = ColumnCollector::new();
+    let mut taken = None;
+    let checked = source.check(&mut |row, header| {
+        if let Some(fields) = &mut fields {
+            fields.see(row, header);
+        }
+        if to_csv {
+            collector.add(row);
+        } else if let RowContent::Object(line) = &row.content
+            && taken.is_none()
+            && has_member(line, &settings.output.result_field)
+        {
+            taken = Some(row.number);
+        }
+    });
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(error) if problems.is_empty() => return Err(error.into()),
+        Err(error) => {
+            problems.push(chain(&error));
+            return Err(Failure::problems(problems));
+        }
+    };
+    let mut warnings = checked.warnings.clone();
+    for problem in &checked.problems.first {
+        problems.push(format!("{}, {problem}", source.shown_as()));
+    }
+    let mut more = checked.problems.count.saturating_sub(checked.problems.first.len() as u64);
+    if let Some(fields) = fields {
+        match fields.verdict() {
+            Ok(report) => warnings.extend(report.partial.iter().map(|partial| {
+                let rows: Vec<String> = partial.first_rows.iter().map(u64::to_string).collect();
+                format!(
+                    "{} rows lack the field `{}` and become error/bad_input: {}{}",
+                    partial.missing,
+                    partial.field,
+                    rows.join(", "),
+                    if partial.missing > partial.first_rows.len() as u64 { ", …" } else { "" }
+                )
+            })),
+            Err(error) => problems.push(chain(&error)),
+        }
+    }
+    if let Some(row) = taken {
+        problems.push(format!(
+            "{}, row {row}: the input already has `{}`: choose another name with --result-field",
+            source.shown_as(),
+            settings.output.result_field
+        ));
+    }
+    let columns = match (&checked.header, to_csv) {
+        (Some(header), _) => Some(header.clone()),
+        (None, true) => match collector.finish() {
+            Ok(header) => Some(header),
+            Err(error) => {
+                problems.push(chain(&error));
+                None
+            }
+        },
+        (None, false) => None,
+    };
+    if let Some(answers) = &answers {
+        let names = check_names(&settings.output, columns.as_ref(), answers.schema().properties());
+        if let Err(error) = names {
+            problems.push(chain(&error));
+        }
+    }
+    let limit = settings.limits.max_rows;
+    if limit > 0 && checked.selected > limit {
+        problems.push(format!("{} rows are selected, and limits.max_rows allows {limit}", checked.selected));
+    }
+    match (template, answers, codec) {
+        (Some(template), Some(answers), Some(codec)) if problems.is_empty() => {
+            Ok(Good { source, checked, template, answers, codec, columns, warnings })
+        }
+        _ => {
+            if problems.len() > LISTED {
+                more += (problems.len() - LISTED) as u64;
+                problems.truncate(LISTED);
+            }
+            if more > 0 {
+                problems.push(format!("{more} more problems are not listed"));
+            }
+            Err(Failure::problems(problems))
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the store keeps of a run's settings, so that `show` can find and render a row later.
+
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Reader, Schema};
+use crate::model::{
+    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings, Ragged, Rule, Selection,
+    Settings,
+};
+use crate::run::RowJudge;
+
+/// The record, as JSON in the store. Members are only ever added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) input: InputRecord,
+    pub(super) model: String,
+    pub(super) system: Option<String>,
+    pub(super) user: String,
+    pub(super) max_output_tokens: u64,
+    /// The command that continues the run.
+    pub(super) command: String,
+    pub(super) answer: AnswerRecord,
+    pub(super) ensemble: EnsembleRecord,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct InputRecord {
+    file: std::path::PathBuf,
+    shown_as: String,
+    /// `jsonl`, or the delimiter of a CSV.
+    delimiter: Option<u8>,
+    encoding: Option<String>,
+    keep_bad: bool,
+    pad: bool,
+    id: Option<String>,
+    max_record: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AnswerRecord {
+    pub(super) schema: Option<serde_json::Value>,
+    pub(super) verdict: Option<String>,
+    pub(super) pass: Vec<serde_json::Value>,
+    pub(super) confidence: Option<String>,
+    pub(super) agree_on: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct EnsembleRecord {
+    pub(super) samples: u16,
+    pub(super) majority: bool,
+    pub(super) auto_pass: String,
+    pub(super) auto_fail: String,
+    pub(super) early_stop: bool,
+}
+
+impl Record {
+    pub(super) fn new(settings: &Settings, command: String) -> Self {
+        let input = &settings.input;
+        let file = input.path.file();
+        Self {
+            input: InputRecord {
+                file: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
+                shown_as: input.path.display(),
+                delimiter: match input.format {
+                    InputFormat::Csv { delimiter } => Some(delimiter),
+                    InputFormat::Jsonl => None,
+                },
+                encoding: match input.encoding {
+                    Encoding::Unicode => None,
+                    Encoding::Named(encoding) => Some(encoding.name().to_owned()),
+                },
+                keep_bad: input.bad_rows == BadRows::Keep,
+                pad: input.ragged == Ragged::Pad,
+                id: input.id_column.clone(),
+                max_record: input.max_record,
+            },
+            model: settings.call.model.clone(),
+            system: settings.prompt.system.clone(),
+            user: settings.prompt.user.clone(),
+            max_output_tokens: settings.call.max_output_tokens,
+            command,
+            answer: AnswerRecord {
+                schema: settings.answer.schema.clone(),
+                verdict: settings.answer.verdict.clone(),
+                pass: settings.answer.pass.clone(),
+                confidence: settings.answer.confidence.clone(),
+                agree_on: settings.answer.agree_on.clone(),
+            },
+            ensemble: EnsembleRecord {
+                samples: settings.ensemble.samples,
+                majority: settings.ensemble.rule == Rule::Majority,
+                auto_pass: settings.ensemble.auto_pass.to_string(),
+                auto_fail: settings.ensemble.auto_fail.to_string(),
+                early_stop: settings.ensemble.early_stop,
+            },
+        }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// What reads the run's rows out of the store.
+    pub(super) fn judge(&self) -> Option<RowJudge> {
+        let schema = match &self.answer.schema {
+            Some(schema) => Schema::compile(schema).ok()?,
+            None => Schema::free_text(),
+        };
+        let answer = AnswerSettings {
+            schema: self.answer.schema.clone(),
+            verdict: self.answer.verdict.clone(),
+            pass: self.answer.pass.clone(),
+            confidence: self.answer.confidence.clone(),
+            agree_on: self.answer.agree_on.clone(),
+            repair: 0,
+        };
+        let ensemble = Ensemble {
+            samples: self.ensemble.samples,
+            rule: if self.ensemble.majority { Rule::Majority } else { Rule::Unanimous },
+            auto_pass: self.ensemble.auto_pass.parse().ok()?,
+            auto_fail: self.ensemble.auto_fail.parse().ok()?,
+            early_stop: self.ensemble.early_stop,
+            concurrent_samples: false,
+        };
+        let reader = Reader::new(schema, &answer).ok()?;
+        Some(RowJudge::new(reader, &answer, &ensemble))
+    }
+
+    pub(super) fn prompt(&self) -> PromptSettings {
+        PromptSettings { system: self.system.clone(), user: self.user.clone(), version: String::new() }
+    }
+}
+
+impl InputRecord {
+    /// The input with one row selected.
+    pub(super) fn settings(&self, row: u64) -> InputSettings {
+        let encoding = self.encoding.as_deref().and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
+        InputSettings {
+            path: if self.shown_as == "-" {
+                InputPath::Stdin { spool: self.file.clone() }
+            } else {
+                InputPath::File(self.file.clone())
+            },
+            format: self.delimiter.map_or(InputFormat::Jsonl, |delimiter| InputFormat::Csv { delimiter }),
+            encoding: encoding.map_or(Encoding::Unicode, Encoding::Named),
+            // A record that the run took is to be shown whatever its form.
+            bad_rows: BadRows::Keep,
+            ragged: if self.pad { Ragged::Pad } else { Ragged::Error },
+            selection: Selection::Ranges(vec![(row, row)]),
+            id_column: None,
+            max_record: self.max_record,
+            allow_empty: true,
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `verify run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::{Clock as _, Money, Secret, SystemClock};
+use crate::cli::args::RunArgs;
+use crate::cli::commands::Context;
+use crate::cli::commands::check::{Good, check};
+use crate::cli::commands::record::Record;
+use crate::cli::commands::source::input_settings;
+use crate::cli::environment::Environment;
+use crate::cli::failure::Failure;
+use crate::cli::settings::{ConfigFile, Invocation, Layers, Resolved, resolve};
+use crate::cli::signals::Watch;
+use crate::model::{CallSettings, KeySettings, KeySource, Settings};
+use crate::output::Target;
+use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
+use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
+
+/// Runs the command. Returns the gate's exit code.
+pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
+    let clock = Arc::new(SystemClock::new());
+    let terminal = context.terminal;
+    let config = read_config(args, context)?;
+    if let Some(config) = &config
+        && !args.quiet
+    {
+        terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
+    }
+    let state = context.state_folder(args.state.as_deref(), config.as_ref());
+    let retry = args.retry.as_deref().map(Retry::parse).transpose().map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    let variables: BTreeMap<String, String> = context.environment.of_the_program();
+    let working_directory = context.environment.working_directory().to_owned();
+    let layers = Layers::new(args.flags.clone(), variables, config, working_directory);
+    let invocation = Invocation {
+        input: input_settings(args, &state, clock.wall())?,
+        columns: args.columns.clone(),
+        key_env: args.key_env.clone(),
+        price: args.price.clone(),
+        result_field: args.result_field.clone(),
+    };
+    let Resolved { settings, price, warnings } = resolve(&layers, invocation)?;
+    if args.json && settings.output.path.is_none() {
+        return Err(Failure::usage("--format json prints the summary on standard output, which -o - needs for the rows"));
+    }
+    let good = check(&settings)?;
+    if !args.quiet {
+        for warning in warnings.iter().chain(&good.warnings) {
+            terminal.warn(warning);
+        }
+    }
+    let Good { source, checked, template, answers, codec, columns, .. } = good;
+    let target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
+    let command = context.command_line();
+    raise_file_limit(&settings);
+    let total = checked.selected;
+    let rows = checked.rows;
+    let plan = Plan {
+        credentials: credentials(&settings, &context.environment),
+        choice: Choice { new: args.new, run: args.run.clone(), retry },
+        record: Record::new(&settings, command.clone()).to_json(),
+        settings: settings.clone(),
+        source,
+        checked,
+        columns,
+        template,
+        answers,
+        codec,
+        price,
+        state,
+        target,
+        pid: std::process::id(),
+        host: context.environment.host(),
+    };
+    let (sender, receiver) = stops();
+    let watch = Watch::start(sender).map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
+    let no_color = context.environment.variable("NO_COLOR").is_some();
+    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
+    let color = terminal.has_color(args.color, no_color, dumb);
+    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb);
+    let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
+    let mut opened = |record: &crate::store::RunRecord, continued: bool| {
+        if continued && !args.quiet {
+            let execution = record.executions + 1;
+            terminal.say(&format!("continuing run {} (execution {execution})", record.id));
+        }
+    };
+    let hooks = Hooks { opened: &mut opened, summarize: &mut summarize };
+    let ended = execute(plan, receiver, &clock, &mut watcher, hooks);
+    watcher.finish();
+    drop(watch);
+    let ended = ended?;
+    let summary = summary(&ended, &settings, rows, total, &command);
+    tell(args, context, &summary, color)
+}
+
+/// Prints and writes the summary.
+fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Result<u8, Failure> {
+    let code = summary.exit.as_ref().map_or(Failure::UNABLE, |exit| exit.code);
+    if let Some(path) = &args.summary {
+        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
+    }
+    // Whoever closed the output does not want to be told about it.
+    if code == 141 {
+        return Ok(code);
+    }
+    if !args.quiet {
+        context.terminal.say(&summary.to_text(context.terminal.width(), color));
+    } else if code == Failure::USAGE || code == Failure::UNABLE {
+        let why = summary.exit.as_ref().map(|exit| exit.why.clone()).unwrap_or_default();
+        context.terminal.error(&Failure::unable(why));
+    }
+    if args.json && !context.terminal.data(&format!("{}\n", summary.to_json().trim_end())) {
+        return Ok(141);
+    }
+    Ok(code)
+}
+
+fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
+    let named = args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
+    let is_stdin = args.input.as_os_str() == "-";
+    let beside = args.input.parent().filter(|_| !is_stdin);
+    let folder = match beside {
+        Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
+        other => other,
+    };
+    let path = named.or_else(|| ConfigFile::discover(folder, context.environment.working_directory()));
+    Ok(path.map(|path| ConfigFile::read(&path)).transpose()?)
+}
+
+/// Connections are files: more of them need a higher limit.
+fn raise_file_limit(settings: &Settings) {
+    let wanted = u64::from(settings.limits.concurrency) + 256;
+    if rlimit::getrlimit(rlimit::Resource::NOFILE).is_ok_and(|(soft, _)| soft < wanted) {
+        // Where it cannot be raised, connections fail and are tried again.
+        let _ = rlimit::increase_nofile_limit(wanted);
+    }
+}
+
+/// How the keys of these settings are looked up, once the first request is about to go.
+fn credentials(settings: &Settings, environment: &Environment) -> Credentials {
+    let keys = settings.keys.clone();
+    let call = settings.call.clone();
+    let environment = environment.clone();
+    let labels = keys.iter().map(|key| key.label.clone()).collect();
+    Credentials::new(labels, move || {
+        keys.iter().map(|key| credential(key, &call, &environment)).collect::<Result<Vec<_>, _>>()
+    })
+}
+
+fn credential(key: &KeySettings, call: &CallSettings, environment: &Environment) -> Result<Credential, String> {
+    let label = key.label.clone();
+    let secret = match &key.source {
+        KeySource::Nothing => None,
+        KeySource::Variable(name) => Some(environment.variable(name).ok_or_else(|| {
+            format!("key {label}: the variable {name} is not set: set it, or name another one")
+        })?),
+        KeySource::DefaultVariable(name) => {
+            let value = environment.variable(name);
+            if value.is_none() && call.own_host {
+                return Err(format!("the variable {name} is not set: set it to your key, or name another one with --key-env"));
+            }
+            // A default credential goes to the provider itself and to this machine, nowhere else.
+            value.filter(|_| call.own_host || is_loopback(&call.endpoint))
+        }
+        KeySource::File(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("key {label}: {} cannot be read: {error}", path.display()))?;
+            let text = text.trim().to_owned();
+            if text.is_empty() {
+                return Err(format!("key {label}: {} is empty", path.display()));
+            }
+            Some(text)
+        }
+    };
+    Ok(Credential { label, secret: secret.map(|text| Secret::new(text.trim().to_owned())) })
+}
+
+fn is_loopback(endpoint: &str) -> bool {
+    let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    let host = authority.strip_prefix('[').and_then(|host| host.split(']').next());
+    let host = host.unwrap_or_else(|| authority.split(':').next().unwrap_or(authority));
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The summary of an execution.
+fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
+    let totals = &ended.totals;
+    let minutes = ended.wall.as_secs_f64() / 60.0;
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts are far below 2^53")]
+    let rate = |count: u64| (minutes > 0.0 && count > 0).then(|| count as f64 / minutes);
+    let asks = ended.open > 0 || ended.exit.code == Failure::UNABLE;
+    Summary {
+        run: ended.run,
+        execution: ended.execution.into(),
+        version: settings.prompt.version.clone(),
+        input: Input {
+            path: settings.input.path.display(),
+            digest: ended.input_digest.to_hex(),
+            rows: (settings.input.selection == crate::model::Selection::All).then_some(rows),
+            selected,
+        },
+        status: totals.status,
+        reason: totals.reason.clone(),
+        exit: Some(Exit { code: ended.exit.code, why: ended.exit.why.clone() }),
+        attempts: totals.attempts,
+        retries: totals.retries,
+        throttled: totals.throttled,
+        replayed: totals.replayed,
+        tokens: totals.tokens,
+        cost: Cost::of(totals, (!ended.possible).then_some(Money::ZERO), None),
+        wall: ended.wall,
+        rows_per_minute: rate(ended.finished_here),
+        requests_per_minute: rate(ended.sent_here),
+        latency: Latency { p50: ended.latencies.p50(), p95: ended.latencies.p95() },
+        started: ended.started,
+        ended: Some(ended.ended),
+        files: ended.files.iter().map(|path| path.display().to_string()).collect(),
+        resume: asks.then(|| command.to_owned()),
+        failures: ended.failures.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_told_by_address() {
+        for url in ["http://localhost:1/v1", "http://127.0.0.9/v1", "http://[::1]:8000/v1?x"] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in ["https://api.example.com/v1", "http://localhost.evil.example/v1", "http://10.0.0.1/v1"] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+}
