@@ -1,0 +1,126 @@
+//! The normal form of an endpoint.
+
+use reqwest::Url;
+
+use crate::model::ProviderKind;
+use crate::provider::ProviderError;
+
+/// Where requests go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The full URL of the endpoint, with the query that the base URL had; `mock` for the built-in provider.
+    pub url: String,
+    /// Whether it is the provider's own host, over HTTPS: only there does a default credential go, and the length
+    /// limit has the name that the provider's own API gives it.
+    pub own_host: bool,
+}
+
+/// The endpoint that a base URL means, or the provider's own without one. People write a host, `/v1`, `/v1/` or the
+/// full endpoint; all of them mean the same.
+///
+/// # Errors
+/// A text that is no URL, a scheme other than HTTP, and a URL that holds a user or a password.
+pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, ProviderError> {
+    let (own, path) = match kind {
+        ProviderKind::Mock => return Ok(Endpoint { url: "mock".to_owned(), own_host: false }),
+        ProviderKind::Openai => ("api.openai.com", "/chat/completions"),
+        ProviderKind::Anthropic => ("api.anthropic.com", "/messages"),
+    };
+    let Some(base) = base_url.map(str::trim) else {
+        return Ok(Endpoint { url: format!("https://{own}/v1{path}"), own_host: true });
+    };
+    let mut url = Url::parse(base).map_err(|_| ProviderError::NotAUrl(shown(base)))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ProviderError::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(ProviderError::CredentialInUrl);
+    }
+    url.set_fragment(None);
+    let given = url.path().trim_end_matches('/');
+    let full = match given {
+        "" => format!("/v1{path}"),
+        given if given.ends_with(path) => given.to_owned(),
+        given => format!("{given}{path}"),
+    };
+    url.set_path(&full);
+    let own_host = url.scheme() == "https" && url.host_str().is_some_and(|host| is_own(host, own));
+    Ok(Endpoint { url: url.into(), own_host })
+}
+
+/// Regional hosts such as `eu.api.openai.com` are the provider's own too.
+fn is_own(host: &str, own: &str) -> bool {
+    host == own || host.strip_suffix(own).is_some_and(|front| front.ends_with('.'))
+}
+
+/// A text that might be a URL, without what could be a credential in it.
+fn shown(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    let text = text.rsplit('@').next().unwrap_or_default();
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(base: &str) -> String {
+        endpoint(ProviderKind::Openai, Some(base)).unwrap().url
+    }
+
+    #[test]
+    fn every_form_means_the_same() {
+        for base in
+            ["", "/", "/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/", "/v1#x"]
+        {
+            let base = format!("http://127.0.0.1:8000{base}");
+            assert_eq!(url(&base), "http://127.0.0.1:8000/v1/chat/completions", "{base}");
+        }
+        assert_eq!(url(" https://openrouter.ai/api/v1 "), "https://openrouter.ai/api/v1/chat/completions");
+        assert_eq!(url("http://h/chat/completions"), "http://h/chat/completions");
+        assert_eq!(url("http://h/api"), "http://h/api/chat/completions");
+        assert_eq!(url("http://[::1]:8000"), "http://[::1]:8000/v1/chat/completions");
+    }
+
+    #[test]
+    fn the_query_is_kept() {
+        assert_eq!(url("http://h?a=b"), "http://h/v1/chat/completions?a=b");
+        assert_eq!(
+            url("https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21"),
+            "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21"
+        );
+    }
+
+    #[test]
+    fn defaults_and_own_hosts() {
+        let default = endpoint(ProviderKind::Openai, None).unwrap();
+        assert_eq!(default.url, "https://api.openai.com/v1/chat/completions");
+        assert!(default.own_host);
+        let own = |base| endpoint(ProviderKind::Openai, Some(base)).unwrap().own_host;
+        assert!(own("https://api.openai.com") && own("https://eu.api.openai.com/v1"));
+        assert!(!own("http://api.openai.com"), "a key does not travel in the clear");
+        assert!(!own("https://evilapi.openai.com.example") && !own("https://xapi.openai.com"));
+        assert!(!own("http://127.0.0.1:8000"));
+        let claude = endpoint(ProviderKind::Anthropic, None).unwrap();
+        assert_eq!(claude.url, "https://api.anthropic.com/v1/messages");
+        let mock = endpoint(ProviderKind::Mock, Some("ignored")).unwrap();
+        assert_eq!((mock.url.as_str(), mock.own_host), ("mock", false));
+    }
+
+    #[test]
+    fn refusals_never_show_a_credential() {
+        let refused = |base: &str| endpoint(ProviderKind::Openai, Some(base)).unwrap_err();
+        for base in ["http://me:hunter2@h/v1", "http://hunter2@h", "http://:hunter2@h/v1?key=hunter2"] {
+            assert_eq!(refused(base), ProviderError::CredentialInUrl);
+        }
+        assert_eq!(refused("ftp://h/v1"), ProviderError::Scheme("ftp".to_owned()));
+        assert_eq!(refused("localhost:8000/v1"), ProviderError::Scheme("localhost".to_owned()));
+        for base in
+            ["", "127.0.0.1:8000", "http://", "//me:hunter2@h?hunter2", "http://a b:hunter2@/?hunter2"]
+        {
+            let error = refused(base);
+            assert!(matches!(error, ProviderError::NotAUrl(_)), "{base}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+}

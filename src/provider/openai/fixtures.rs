@@ -1,0 +1,234 @@
+//! Runs every reply under `fixtures/wire/openai` through the codec.
+//!
+//! A file holds `status`, `headers`, `body` (a text, or any JSON value, which is then the body's JSON text;
+//! `body_latin1` gives bytes) and `expect`; besides, where a case needs it, what was sent: `own_host`, `structured`,
+//! `sampling`, `free_text`, `extra` and `learned`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::base::WallTime;
+use crate::model::{
+    CallSettings, Decoded, FailureClass, HttpReply, KeyFault, Learned, Lesson, ProviderKind, ReplyContent,
+    Sampling, Structured,
+};
+use crate::provider::Codec;
+
+/// Sunday, 29 November 2026, 12:00:00 UTC.
+const NOW: WallTime = WallTime(1_795_953_600_000);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[expect(dead_code, reason = "it is for the reader of the file")]
+    about: String,
+    status: u16,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: Value,
+    body_latin1: Option<String>,
+    #[serde(default)]
+    own_host: bool,
+    #[serde(default)]
+    free_text: bool,
+    #[serde(default)]
+    structured: Option<String>,
+    #[serde(default)]
+    sampling: BTreeMap<String, Value>,
+    #[serde(default)]
+    extra: Map<String, Value>,
+    #[serde(default)]
+    learned: Learned,
+    expect: Map<String, Value>,
+}
+
+impl Case {
+    fn decode(&self) -> Decoded {
+        let number = |name: &str| match self.sampling.get(name) {
+            Some(Value::Number(number)) => Some(number.clone()),
+            _ => None,
+        };
+        let call = CallSettings {
+            provider: ProviderKind::Openai,
+            endpoint: "http://127.0.0.1:8000/v1/chat/completions".to_owned(),
+            own_host: self.own_host,
+            model: "m".to_owned(),
+            max_output_tokens: 1024,
+            structured: match self.structured.as_deref() {
+                None | Some("auto") => Structured::Auto,
+                Some("json_schema") => Structured::JsonSchema,
+                Some("json_object") => Structured::JsonObject,
+                Some(_) => Structured::Prompt,
+            },
+            sampling: Sampling {
+                temperature: number("temperature"),
+                top_p: number("top_p"),
+                seed: number("seed").and_then(|seed| seed.as_i64()),
+                reasoning_effort: self
+                    .sampling
+                    .get("reasoning_effort")
+                    .and_then(|v| v.as_str())
+                    .map(str::to_owned),
+            },
+            extra: self.extra.clone(),
+            mock_seed: 0,
+        };
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        let codec = Codec::new(&call, (!self.free_text).then_some(&schema)).unwrap();
+        codec.decode(&self.reply(), &self.learned, NOW)
+    }
+
+    fn reply(&self) -> HttpReply {
+        let body = match (&self.body_latin1, &self.body) {
+            (Some(bytes), _) => bytes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect(),
+            (None, Value::String(text)) => text.clone().into_bytes(),
+            (None, Value::Null) => Vec::new(),
+            (None, value) => value.to_string().into_bytes(),
+        };
+        let headers = self.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        HttpReply { status: self.status, headers, body: body.into() }
+    }
+}
+
+/// A decoded reply in the words of the fixtures.
+fn told(decoded: &Decoded) -> Map<String, Value> {
+    let mut told = Map::new();
+    let mut tell = |name: &str, value: Value| told.insert(name.to_owned(), value);
+    let (content, text) = match &decoded.content {
+        ReplyContent::Text(text) => ("text", Some(text)),
+        ReplyContent::Truncated(text) => ("truncated", Some(text)),
+        ReplyContent::Refused(text) => ("refused", Some(text)),
+        ReplyContent::Filtered(text) => ("filtered", Some(text)),
+        ReplyContent::Unusable(text) => ("unusable", Some(text)),
+        ReplyContent::Empty => ("empty", None),
+        ReplyContent::Failed(failure) => {
+            tell("class", class_name(&failure.class).into());
+            tell("code", failure.code.clone().into());
+            tell("message", failure.message.clone().into());
+            tell("wait_ms", failure.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap()).into());
+            ("failed", None)
+        }
+    };
+    tell("content", content.into());
+    tell("text", text.cloned().into());
+    tell("request_id", decoded.request_id.clone().into());
+    let usage = decoded.usage.map(|u| [u.input, u.cached_input, u.cache_write, u.output, u.reasoning]);
+    tell("usage", json!(usage));
+    told
+}
+
+fn class_name(class: &FailureClass) -> String {
+    match class {
+        FailureClass::Connection => "connection",
+        FailureClass::Timeout { .. } => "timeout",
+        FailureClass::Server => "server",
+        FailureClass::Throttled => "throttled",
+        FailureClass::Key(KeyFault::Unauthorized) => "unauthorized",
+        FailureClass::Key(KeyFault::Forbidden) => "forbidden",
+        FailureClass::Key(KeyFault::Quota) => "quota",
+        FailureClass::UnknownModel => "unknown_model",
+        FailureClass::TooLong => "too_long",
+        FailureClass::Policy => "policy",
+        FailureClass::InvalidAnswer => "invalid_answer",
+        FailureClass::Rejected => "rejected",
+        FailureClass::Teaches(Lesson::SwapLengthParameter) => "teaches: swap",
+        FailureClass::Teaches(Lesson::WeakerStructured) => "teaches: weaker",
+        FailureClass::Teaches(Lesson::DropParameter(name)) => return format!("teaches: drop {name}"),
+    }
+    .to_owned()
+}
+
+fn cases() -> Vec<(String, Case)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/wire/openai");
+    let mut cases: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let case = serde_json::from_slice(&std::fs::read(&path).unwrap());
+            (name.clone(), case.unwrap_or_else(|error| panic!("{name}: {error}")))
+        })
+        .collect();
+    cases.sort_by(|one, other| one.0.cmp(&other.0));
+    cases
+}
+
+#[test]
+fn every_reply_reads_as_expected() {
+    let cases = cases();
+    assert!(cases.len() >= 80, "only {} cases were found", cases.len());
+    let mut wrong = Vec::new();
+    for (name, case) in &cases {
+        assert!(case.expect.contains_key("content"), "{name} expects nothing");
+        let told = told(&case.decode());
+        for (what, expected) in &case.expect {
+            if told.get(what) != Some(expected) {
+                wrong.push(format!(
+                    "{name}: {what} is {:?}, not {expected}",
+                    told.get(what).map(Value::to_string)
+                ));
+            }
+        }
+        // What is not named is not there: no wait, no usage, no id.
+        for what in ["wait_ms", "usage", "request_id"] {
+            if !case.expect.contains_key(what) && told.get(what).is_some_and(|value| !value.is_null()) {
+                wrong.push(format!("{name}: {what} is {}, which nobody expects", told[what]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_message_is_long_or_shows_a_credential() {
+    for (name, case) in cases() {
+        if let ReplyContent::Failed(failure) = case.decode().content {
+            let message = &failure.message;
+            assert!(!message.is_empty() && message.chars().count() <= 300, "{name}: {message}");
+            assert!(!message.chars().any(char::is_control), "{name}: {message}");
+            for secret in ["sk-ab", "abcdef0123456789", "org-x"] {
+                assert!(!message.contains(secret), "{name}: {message}");
+            }
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_reply_is_read_without_panic(
+        status in 100_u16..600,
+        body in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+        words in "[{}\\[\\]\",:a-z0-9_ ]{0,120}",
+        at in proptest::num::usize::ANY,
+    ) {
+        let whole = json!({"error": {"code": 429, "message": "try again in 2s", "details": [{"retryDelay": "3s"}]},
+            "choices": [{"message": {"content": [{"type": "text", "text": "é"}]}, "finish_reason": "stop"}]}).to_string();
+        let cut = at % whole.len();
+        for body in [body, words.into_bytes(), whole.as_bytes()[..cut].to_vec(), [b"data: ", whole.as_bytes()].concat()] {
+            let case: Case = serde_json::from_value(json!({ "about": "", "status": status, "expect": {} })).unwrap();
+            let reply = HttpReply { body: body.into(), ..case.reply() };
+            let codec = codec();
+            let decoded = codec.decode(&reply, &Learned::default(), NOW);
+            proptest::prop_assert!(status < 300 || matches!(decoded.content, ReplyContent::Failed(_)));
+        }
+    }
+}
+
+fn codec() -> Codec {
+    let call = CallSettings {
+        provider: ProviderKind::Mock,
+        endpoint: "mock".to_owned(),
+        own_host: false,
+        model: String::new(),
+        max_output_tokens: 1,
+        structured: Structured::Auto,
+        sampling: Sampling::default(),
+        extra: Map::new(),
+        mock_seed: 0,
+    };
+    Codec::new(&call, None).unwrap()
+}

@@ -1,0 +1,18 @@
+//! `OpenAI` Chat Completions, and every server that is compatible with it.
+//!
+//! What it is for: request bodies, and replies of any shape that such servers have been seen to send.
+//! It uses the parts of `provider` that all formats share.
+//! What never happens here: a reply is trusted to be what its status and its headers say.
+
+mod body;
+mod decode;
+mod encode;
+mod stream;
+mod strict;
+mod usage;
+
+#[cfg(test)]
+mod fixtures;
+
+pub(super) use decode::decode;
+pub(super) use encode::{OpenaiRequest, headers};

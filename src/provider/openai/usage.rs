@@ -1,0 +1,112 @@
+//! Token counts as compatible servers report them.
+
+use serde_json::Value;
+
+use crate::model::Usage;
+
+/// The usage in a body; `None` if it is missing, null or all zero, as some servers send it: then it is unknown, and
+/// never nothing.
+///
+/// Cached tokens are part of the prompt tokens everywhere here: `OpenAI` says so in `prompt_tokens_details`, `DeepSeek`
+/// by `prompt_cache_hit_tokens` and `prompt_cache_miss_tokens`, which add up to the prompt.
+pub(super) fn read(body: &Value) -> Option<Usage> {
+    let usage = body.get("usage")?;
+    let count = |names: &[&str]| names.iter().find_map(|name| number(usage.get(*name)?));
+    let part = |group: &str, name: &str| {
+        ["prompt", "input", "completion", "output"]
+            .iter()
+            .filter(|kind| group.contains(*kind))
+            .find_map(|kind| number(usage.get(format!("{kind}_tokens_details"))?.get(name)?))
+    };
+    let hits = count(&["prompt_cache_hit_tokens"]);
+    let by_cache = || Some(hits?.saturating_add(count(&["prompt_cache_miss_tokens"])?));
+    let given_output = count(&["completion_tokens", "output_tokens"]);
+    let total = count(&["total_tokens"]);
+    let input = count(&["prompt_tokens", "input_tokens"])
+        .or_else(by_cache)
+        .or_else(|| Some(total?.saturating_sub(given_output?)))
+        .unwrap_or(0);
+    let output = given_output.or_else(|| Some(total?.saturating_sub(input))).unwrap_or(0);
+    let reasoning = part("completion output", "reasoning_tokens").unwrap_or(0);
+    // Where the three add up to the total, the server keeps reasoning apart from the output, and bills both.
+    let apart = reasoning > 0 && total == Some(input.saturating_add(output).saturating_add(reasoning));
+    let output = if apart { output.saturating_add(reasoning) } else { output };
+    let cached_input = part("prompt input", "cached_tokens").or(hits).unwrap_or(0).min(input);
+    let cache_write = part("prompt input", "cache_write_tokens").unwrap_or(0).min(input - cached_input);
+    let usage = Usage { input, cached_input, cache_write, output, reasoning: reasoning.min(output) };
+    (input > 0 || output > 0).then_some(usage)
+}
+
+/// A count: an integer, a float or a text of either. Anything else, and what no request can have, is no count.
+fn number(value: &Value) -> Option<u64> {
+    const MOST: f64 = 1e12;
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    if (0.0..=MOST).contains(&number) { format!("{number:.0}").parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn counts(usage: &Value) -> Option<[u64; 5]> {
+        let usage = read(&json!({ "usage": usage }))?;
+        Some([usage.input, usage.cached_input, usage.cache_write, usage.output, usage.reasoning])
+    }
+
+    #[test]
+    fn conventions() {
+        for (usage, expected) in [
+            (json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}), [10, 0, 0, 5, 0]),
+            (
+                json!({"prompt_tokens": 1200, "completion_tokens": 90, "total_tokens": 1290,
+                    "prompt_tokens_details": {"cached_tokens": 1024, "cache_write_tokens": 100},
+                    "completion_tokens_details": {"reasoning_tokens": 64}}),
+                [1200, 1024, 100, 90, 64],
+            ),
+            (
+                json!({"prompt_tokens": 100, "prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40,
+                    "completion_tokens": 7}),
+                [100, 60, 0, 7, 0],
+            ),
+            (json!({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}), [100, 60, 0, 0, 0]),
+            (json!({"prompt_tokens": "12", "completion_tokens": 5.0}), [12, 0, 0, 5, 0]),
+            (
+                json!({"input_tokens": 3, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 1}}),
+                [3, 1, 0, 4, 0],
+            ),
+            (json!({"completion_tokens": 5, "total_tokens": 15}), [10, 0, 0, 5, 0]),
+            (json!({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}), [10, 10, 0, 0, 0]),
+            (
+                json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 45,
+                    "completion_tokens_details": {"reasoning_tokens": 30}}),
+                [10, 0, 0, 35, 30],
+            ),
+            (
+                json!({"prompt_tokens": -3, "completion_tokens": 5, "prompt_tokens_details": null}),
+                [0, 0, 0, 5, 0],
+            ),
+        ] {
+            assert_eq!(counts(&usage), Some(expected), "{usage}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_unknown() {
+        for usage in [
+            json!(null),
+            json!({}),
+            json!([]),
+            json!("12"),
+            json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
+            json!({"prompt_tokens": "many", "completion_tokens": 1e300}),
+        ] {
+            assert_eq!(counts(&usage), None, "{usage}");
+        }
+    }
+}

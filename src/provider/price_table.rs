@@ -1,0 +1,194 @@
+//! The table of known prices.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use rust_decimal::Decimal;
+use serde::Deserialize;
+
+use crate::provider::price::per_token;
+use crate::provider::{LongContext, Price, Rates};
+
+/// Prices and one ability of the models that are known, from `prices.json`, which says where they come from.
+#[derive(Debug, Default)]
+pub struct PriceTable {
+    models: HashMap<String, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    price: Price,
+    reasons: bool,
+}
+
+static BUILT_IN: LazyLock<PriceTable> = LazyLock::new(|| PriceTable::read(include_str!("prices.json")));
+
+impl PriceTable {
+    /// The table that the program comes with, read at its first use.
+    pub fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+
+    /// Reads a table. The built-in one is checked by a test, so an entry that cannot be read only means that its
+    /// model is unpriced, as any unknown model is.
+    fn read(text: &str) -> Self {
+        let file: File = serde_json::from_str(text).unwrap_or_default();
+        let models = file.models.into_iter().filter_map(|model| {
+            let rates = model.rates.read()?;
+            let long =
+                |long: &Long| Some(LongContext { above: long.above_input_tokens, rates: long.rates.read()? });
+            let long_context = model.long_context.as_ref().and_then(long);
+            let entry = Entry { price: Price { rates, long_context }, reasons: model.supports_reasoning };
+            Some((model.id, entry))
+        });
+        Self { models: models.collect() }
+    }
+
+    /// The price of a model; `None` if it is unknown, which is never the same as free.
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        self.find(model).map(|entry| &entry.price)
+    }
+
+    /// Whether the model is known to reason before it answers, so that it needs room for more output.
+    pub fn reasons(&self, model: &str) -> bool {
+        self.find(model).is_some_and(|entry| entry.reasons)
+    }
+
+    /// A model by its name: as it stands; else without `-2026-03-17`, `-20260317` or `-latest`; each also without
+    /// leading `models/` or `vendor/`. Never by a prefix: `gpt-5` is not `gpt-5.4`.
+    fn find(&self, model: &str) -> Option<&Entry> {
+        let mut name = model;
+        loop {
+            if let Some(entry) = self.models.get(name).or_else(|| self.models.get(undated(name)?)) {
+                return Some(entry);
+            }
+            name = name.split_once('/')?.1;
+        }
+    }
+}
+
+/// The name without the mark of its version, if it ends with one.
+fn undated(name: &str) -> Option<&str> {
+    if let Some(stem) = name.strip_suffix("-latest") {
+        return Some(stem);
+    }
+    let cut = |length: usize| {
+        let (stem, tail) = name.split_at_checked(name.len().checked_sub(length)?)?;
+        let tail = tail.strip_prefix('-')?;
+        let dated = tail.bytes().enumerate().all(|(at, byte)| match (length, at) {
+            (11, 4 | 7) => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+        (dated && !stem.is_empty()).then_some(stem)
+    };
+    cut(11).or_else(|| cut(9))
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct File {
+    models: Vec<Model>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Model {
+    id: String,
+    #[serde(flatten)]
+    rates: RawRates,
+    long_context: Option<Long>,
+    #[serde(default)]
+    supports_reasoning: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Long {
+    above_input_tokens: u64,
+    #[serde(flatten)]
+    rates: RawRates,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawRates {
+    input: serde_json::Number,
+    cached_input: Option<serde_json::Number>,
+    cache_write: Option<serde_json::Number>,
+    output: serde_json::Number,
+}
+
+impl RawRates {
+    fn read(&self) -> Option<Rates> {
+        let rate = |number: &serde_json::Number| {
+            let text = number.to_string();
+            let decimal = Decimal::from_str_exact(&text).or_else(|_| Decimal::from_scientific(&text)).ok()?;
+            per_token("table", decimal).ok()
+        };
+        let optional = |number: &Option<serde_json::Number>| number.as_ref().and_then(rate);
+        Some(Rates {
+            input: rate(&self.input)?,
+            cached_input: optional(&self.cached_input),
+            cache_write: optional(&self.cache_write),
+            output: rate(&self.output)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Money;
+
+    #[test]
+    fn the_whole_table_is_read() {
+        let file: serde_json::Value = serde_json::from_str(include_str!("prices.json")).unwrap();
+        let listed = file["models"].as_array().unwrap();
+        let table = PriceTable::built_in();
+        assert_eq!(table.models.len(), listed.len());
+        assert!(file["source"]["sha256"].is_string());
+        for model in listed {
+            let entry = &table.models[model["id"].as_str().unwrap()];
+            assert_eq!(entry.price.long_context.is_some(), model["long_context"].is_object());
+            assert_eq!(entry.price.rates.cached_input.is_some(), model["cached_input"].is_number());
+            assert_eq!(entry.price.rates.cache_write.is_some(), model["cache_write"].is_number());
+        }
+        let sol = table.price("gpt-6.1-sol").unwrap();
+        let long = sol.long_context.unwrap();
+        assert_eq!((long.above, long.rates.output), (272_000, Money::from_pico(15_000_000)));
+    }
+
+    #[test]
+    fn names_match_whole_or_not_at_all() {
+        let table = PriceTable::built_in();
+        let mini = table.price("gpt-5.4-mini");
+        assert!(mini.is_some());
+        for name in [
+            "gpt-5.4-mini-2026-03-17",
+            "gpt-5.4-mini-20260317",
+            "gpt-5.4-mini-latest",
+            "openai/gpt-5.4-mini",
+            "models/gpt-5.4-mini",
+            "openrouter/openai/gpt-5.4-mini-2026-03-17",
+        ] {
+            assert_eq!(table.price(name), mini, "{name}");
+        }
+        assert!(table.price("mistral-large-latest").is_some() && table.price("openai/gpt-oss-20b").is_some());
+        for name in [
+            "",
+            "/",
+            "gpt-5.4-min",
+            "gpt-5.4-mini-x",
+            "gpt-6.2-sol",
+            "gpt-5.4-mini:free",
+            "-latest",
+            "é-latest",
+        ] {
+            assert_eq!(table.price(name), None, "{name}");
+        }
+        assert_ne!(table.price("gpt-5"), table.price("gpt-5.4"));
+    }
+
+    #[test]
+    fn some_models_reason() {
+        let table = PriceTable::built_in();
+        assert!(table.reasons("gpt-5.4-mini") && table.reasons("o3-2025-04-16"));
+        assert!(!table.reasons("gpt-4o") && !table.reasons("llama3"));
+    }
+}

@@ -1,0 +1,38 @@
+//! What a person has to mend before a provider can be called.
+
+use crate::model::{ProviderKind, Structured};
+
+/// A configuration that names no provider this program can speak to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// The base URL cannot be read. The text is shown without credentials and query.
+    #[error("base_url `{0}` is no URL: write it as in https://host/v1 or http://127.0.0.1:8000/v1")]
+    NotAUrl(String),
+    /// The base URL has a scheme that is not HTTP.
+    #[error(
+        "base_url has the scheme `{0}`: only http and https can be called, as in http://127.0.0.1:8000/v1"
+    )]
+    Scheme(String),
+    /// The base URL holds a user or a password.
+    #[error(
+        "base_url holds a credential before `@`: take it out and name the variable that holds it under [[keys]]"
+    )]
+    CredentialInUrl,
+    /// The wire format is not built yet.
+    #[error("provider `{}` is not supported yet: use openai, or a server that is compatible with it", .0.as_str())]
+    UnsupportedProvider(ProviderKind),
+    /// The structured form is not built yet.
+    #[error("structured `{}` is not supported yet: use auto, json_schema, json_object or prompt", .0.as_str())]
+    UnsupportedStructured(Structured),
+    /// `extra` would replace the rendered prompt.
+    #[error("request.extra holds `{0}`, which would replace what the prompt templates say: remove it")]
+    ReservedExtra(&'static str),
+    /// A price that cannot be one.
+    #[error("price `{name}` is {value}: it must be between 0 and 1000000 USD per million tokens")]
+    Price {
+        /// Which price.
+        name: &'static str,
+        /// The number as given.
+        value: String,
+    },
+}

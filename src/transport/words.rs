@@ -1,0 +1,93 @@
+//! Sentences for what goes wrong on the way. They are fixed: the same failure reads the same for every row.
+
+use std::error::Error as _;
+use std::io;
+
+use crate::model::{Failure, FailureClass, KeyFault};
+use crate::transport::TransportError;
+
+fn failure(class: FailureClass, message: String) -> Failure {
+    Failure { class, code: None, message, wait: None }
+}
+
+/// A request that could not be sent, or whose reply did not begin.
+pub(super) fn unsent(host: &str, error: &reqwest::Error) -> Failure {
+    if error.is_timeout() && error.is_connect() {
+        let message = format!("no connection to {host} in time; check base_url and the network");
+        return failure(FailureClass::Timeout { total: false }, message);
+    }
+    if error.is_timeout() {
+        return timed_out(host);
+    }
+    if !error.is_connect() {
+        return broken(host);
+    }
+    let (why, advice) = if error.is_dns() {
+        ("the name cannot be resolved", "check base_url and the network")
+    } else {
+        match io_kind(error) {
+            Some(io::ErrorKind::ConnectionRefused) => ("connection refused", "is the server running?"),
+            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof) => {
+                ("the connection broke", "does base_url say https where the server speaks http?")
+            }
+            Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+                ("the network cannot reach it", "check base_url and the network")
+            }
+            Some(io::ErrorKind::InvalidData) => {
+                ("the TLS handshake failed", "check the certificate, and http or https in base_url")
+            }
+            _ => ("it could not be made", "check base_url, the proxy and the network"),
+        }
+    };
+    failure(FailureClass::Connection, format!("no connection to {host}: {why}; {advice}"))
+}
+
+/// A reply that began and did not end.
+pub(super) fn cut(host: &str, error: &reqwest::Error) -> Failure {
+    if error.is_timeout() { timed_out(host) } else { broken(host) }
+}
+
+fn timed_out(host: &str) -> Failure {
+    let message = format!("no whole reply from {host} in time; a slow server needs a larger timeout");
+    failure(FailureClass::Timeout { total: true }, message)
+}
+
+fn broken(host: &str) -> Failure {
+    failure(FailureClass::Connection, format!("the connection to {host} broke before the reply was whole"))
+}
+
+/// A reply over the cap.
+pub(super) fn too_large(host: &str) -> Failure {
+    failure(
+        FailureClass::Server,
+        format!("the reply of {host} is larger than any answer; it was not read to its end"),
+    )
+}
+
+/// A header that cannot be sent. Of the headers of a request only the credential comes from outside.
+pub(super) fn unsendable(error: &TransportError) -> Failure {
+    failure(
+        FailureClass::Key(KeyFault::Unauthorized),
+        format!("{error}; check the variable or file of the credential"),
+    )
+}
+
+/// The kind of the innermost I/O error; `InvalidData` for any error of TLS.
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let mut kind = None;
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if inner.is::<rustls::Error>() {
+            return Some(io::ErrorKind::InvalidData);
+        }
+        source = match inner.downcast_ref::<io::Error>() {
+            Some(io) => {
+                kind = Some(io.kind());
+                // An I/O error passes over the error that it wraps when it is asked for its source.
+                io.get_ref().map(|wrapped| wrapped as &(dyn std::error::Error + 'static))
+            }
+            None => inner.source(),
+        };
+    }
+    kind
+}
