@@ -49,10 +49,6 @@ impl Schema {
             let why = bounded(&error.to_string());
             AnswerError::InvalidSchema { path: if path.is_empty() { "/".to_owned() } else { path }, why }
         })?;
-        if let Some(path) = endless_reference(schema) {
-            let why = "the references lead back to themselves without ever saying anything".to_owned();
-            return Err(AnswerError::InvalidSchema { path, why });
-        }
         let compiled = Compiled { root: schema.clone(), validator };
         let mut properties = Vec::new();
         for part in compiled.root_parts() {
@@ -209,50 +205,6 @@ fn outside_reference(part: &Value, path: &mut String) -> Option<(String, String)
         Value::Array(items) => items.iter().enumerate().find_map(|(at, part)| step(&at.to_string(), part)),
         _ => None,
     }
-}
-
-/// A place whose references lead in a circle without going down into the value: checking it would never end.
-fn endless_reference(root: &Value) -> Option<String> {
-    /// `trail` holds the parts that lead here, and those that lead nowhere; the latter with `false`.
-    fn circle<'a>(root: &'a Value, part: &'a Value, trail: &mut Vec<(&'a Value, bool)>) -> bool {
-        if let Some((_, open)) = trail.iter().find(|(seen, _)| std::ptr::eq(*seen, part)) {
-            return *open;
-        }
-        let place = trail.len();
-        trail.push((part, true));
-        let target = part.get("$ref").and_then(Value::as_str).and_then(|text| local(root, text));
-        let found = target.is_some_and(|target| circle(root, target, trail))
-            || ["allOf", "anyOf", "oneOf"].iter().any(|keyword| {
-                let parts = part.get(keyword).and_then(Value::as_array).into_iter().flatten();
-                parts.into_iter().any(|part| circle(root, part, trail))
-            })
-            || ["not", "if", "then", "else"]
-                .iter()
-                .any(|keyword| part.get(keyword).is_some_and(|part| circle(root, part, trail)));
-        if let Some(entry) = trail.get_mut(place) {
-            entry.1 = false;
-        }
-        found
-    }
-    fn walk(root: &Value, part: &Value, path: &mut String) -> bool {
-        if part.get("$ref").is_some() && circle(root, part, &mut Vec::new()) {
-            return true;
-        }
-        let length = path.len();
-        let mut step = |name: &str, part: &Value| {
-            path.truncate(length);
-            path.push('/');
-            path.push_str(name);
-            walk(root, part, path)
-        };
-        match part {
-            Value::Object(members) => members.iter().any(|(name, part)| step(name, part)),
-            Value::Array(items) => items.iter().enumerate().any(|(at, part)| step(&at.to_string(), part)),
-            _ => false,
-        }
-    }
-    let mut path = String::new();
-    walk(root, root, &mut path).then(|| if path.is_empty() { "/".to_owned() } else { path })
 }
 
 /// At most 300 characters of a sentence, without control characters.
