@@ -94,7 +94,14 @@ impl Terminal {
     }
 
     /// Who watches a run on this terminal.
-    pub(crate) fn watcher(self, progress: Progress, total: u64, color: bool, quiet: bool, dumb: bool) -> Watcher {
+    pub(crate) fn watcher(
+        self,
+        progress: Progress,
+        total: u64,
+        color: bool,
+        quiet: bool,
+        dumb: bool,
+    ) -> Watcher {
         let progress = match progress {
             _ if quiet => Progress::Nothing,
             Progress::Auto if self.stderr_is_terminal && !dumb => Progress::Bar,

@@ -86,3 +86,17 @@ impl OutputError {
         }
     }
 }
+
+impl OutputError {
+    /// Whether a person fixes it in command, configuration or input, rather than an operator on the machine.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Closed { .. } | Self::Full { .. } | Self::Write { .. } | Self::Unwritable { .. } => false,
+            Self::Folder { .. }
+            | Self::InputItself { .. }
+            | Self::Compressed { .. }
+            | Self::Collision { .. }
+            | Self::TooManyColumns { .. } => true,
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod value;
+mod whole;
 mod writer;
 
 pub use columns::{ColumnCollector, check_names};
@@ -29,4 +30,5 @@ pub use jsonl::JsonlWriter;
 pub use members::has_member;
 pub use name::{default_output, output_format_of};
 pub use target::Target;
+pub use whole::write_whole;
 pub use writer::OutputWriter;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Money, WallTime};
-use crate::model::{Status, StatusCounts};
+use crate::model::{ReasonCounts, Status, StatusCounts, Usage};
 use crate::report::json::{Number, Statuses, line, millis};
 use crate::report::measure::{eta_text, money_text, rate_text};
 use crate::report::printable;
@@ -31,6 +31,13 @@ pub struct Snapshot {
     /// Finished rows by status.
     #[serde(with = "stored::Counts")]
     pub status: StatusCounts,
+    /// Finished rows by reason.
+    #[serde(with = "stored::reasons")]
+    pub reason: ReasonCounts,
+    /// Samples that took stored answers.
+    pub replayed: u64,
+    /// Tokens.
+    pub tokens: Usage,
     /// Requests sent.
     pub attempts: u64,
     /// Requests that were neither first tries, nor throttled, nor repairs.

@@ -87,6 +87,9 @@ impl Driven {
         last.in_flight = 0;
         last.done = totals.status.total() - totals.status.skipped;
         last.status = totals.status;
+        last.reason.clone_from(&totals.reason);
+        last.replayed = totals.replayed;
+        last.tokens = totals.tokens;
         last.attempts = totals.attempts;
         last.retries = totals.retries;
         last.throttled = totals.throttled;
@@ -235,7 +238,11 @@ impl Driver<'_> {
             Some(Ok(batch)) => batch,
             Some(Err(error)) => {
                 let text = error.to_string();
-                self.stop_for(if error.is_usage() { StopCause::Usage(text) } else { StopCause::Unable(text) });
+                self.stop_for(if error.is_usage() {
+                    StopCause::Usage(text)
+                } else {
+                    StopCause::Unable(text)
+                });
                 self.scheduler.on_stop(now, GRACE);
                 return;
             }
@@ -314,7 +321,7 @@ impl Driver<'_> {
     }
 
     fn on_done(&mut self, now: Moment, done: Done) {
-        let Done { assignment, outcome, mut record, took, repair, lesson } = done;
+        let Done { assignment, outcome, mut record, took, repair, lesson, learned: learned_then } = done;
         let ticket = assignment.ticket;
         if let Outcome::Failed(failure) = &outcome {
             self.bus.last_failure.clone_from(&failure.message);
@@ -335,7 +342,8 @@ impl Driver<'_> {
                 live.repairs.insert(ticket.sample, Arc::new(repair));
             }
         }
-        if let Some(lesson) = lesson {
+        // A lesson holds for the form that the request had: another request may have taught it meanwhile.
+        if let Some(lesson) = lesson.filter(|_| *learned_then == *self.learned) {
             let mut learned = (*self.learned).clone();
             let message = learn(&mut learned, &lesson);
             if learned != *self.learned {

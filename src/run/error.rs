@@ -67,7 +67,11 @@ impl RunError {
                     | StoreError::AmbiguousRun { .. }
                     | StoreError::ShortRun { .. }
             ),
-            Self::Writer(_) | Self::Locked { .. } | Self::Lock { .. } | Self::Start { .. } | Self::Transport(_) => false,
+            Self::Writer(_)
+            | Self::Locked { .. }
+            | Self::Lock { .. }
+            | Self::Start { .. }
+            | Self::Transport(_) => false,
         }
     }
 }

@@ -208,7 +208,7 @@ pub fn execute(
     };
     let driven = runtime.block_on(driver.drive());
     drop(runtime);
-    let mut cause = driven.cause;
+    let mut cause = driven.cause.clone();
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         cause = cause.max(Some(unable));
@@ -242,7 +242,8 @@ pub fn execute(
         Ok(file) => file.into_iter().collect(),
         Err(error) => {
             let unable = Some(StopCause::Unable(error.to_string()));
-            ending = exit(&totals.status, plan.checked.selected, &plan.settings.gate, cause.clone().max(unable));
+            ending =
+                exit(&totals.status, plan.checked.selected, &plan.settings.gate, cause.clone().max(unable));
             Vec::new()
         }
     };
@@ -411,7 +412,8 @@ fn scheduler_config(
         keys.push(KeyConfig {
             concurrency: settings.keys.get(at).map_or(0, |key| key.concurrency),
             // The built-in provider needs no canary.
-            answered: call.provider == ProviderKind::Mock || store.answered(&call.endpoint, &call.model, label)?,
+            answered: call.provider == ProviderKind::Mock
+                || store.answered(&call.endpoint, &call.model, label)?,
             waits_until: wait.filter(|wait| !wait.is_zero()).map(|wait| clock.now().after(wait)),
         });
     }
@@ -453,7 +455,8 @@ impl WorkerParts<'_> {
         let redactor = redactor(&keys);
         let idle = usize::try_from(self.settings.limits.concurrency).unwrap_or(usize::MAX);
         let unable = |error: crate::transport::TransportError| StopCause::Unable(error.to_string());
-        let http = Http::new(HttpSettings::new(self.settings.limits.timeout, idle), redactor.clone()).map_err(unable)?;
+        let http = Http::new(HttpSettings::new(self.settings.limits.timeout, idle), redactor.clone())
+            .map_err(unable)?;
         let mut endpoints = Vec::with_capacity(keys.len());
         for key in &keys {
             let headers = self.codec.headers(key.secret.as_ref());

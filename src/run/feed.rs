@@ -206,7 +206,8 @@ impl FeedPlan {
             }
         }
         let digest = row_prefix(&self.prefix, &prompt);
-        let hashes: Vec<_> = (1_u16..).take(samples.len()).map(|sample| sample_hash(&digest, sample)).collect();
+        let hashes: Vec<_> =
+            (1_u16..).take(samples.len()).map(|sample| sample_hash(&digest, sample)).collect();
         for (at, (sample, hash)) in samples.iter_mut().zip(&hashes).enumerate() {
             if matches!(sample.state, SampleState::Open) {
                 let number = u16::try_from(at + 1).unwrap_or(u16::MAX);
@@ -233,14 +234,24 @@ impl FeedPlan {
             .judge
             .blank()
             .into_iter()
-            .map(|_| SamplePlan { state: SampleState::Failed(Reason::BadInput), next_attempt: 1, source: None })
+            .map(|_| SamplePlan {
+                state: SampleState::Failed(Reason::BadInput),
+                next_attempt: 1,
+                source: None,
+            })
             .collect();
         FedRow { plan: RowPlan { row, group: None, samples }, load: RowLoad::Bad(why) }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has
     /// had for the same request, or with the one that this row had in the job's run before.
-    fn look_up(&mut self, row: u64, number: u16, hash: &[u8; 16], sample: &mut Sample) -> Result<(), RunError> {
+    fn look_up(
+        &mut self,
+        row: u64,
+        number: u16,
+        hash: &[u8; 16],
+        sample: &mut Sample,
+    ) -> Result<(), RunError> {
         if let Some(found) = self.store.lookup(hash)?
             && let Some((_, state)) = self.judge.valid(&found.answer, false)
         {
@@ -259,7 +270,9 @@ impl FeedPlan {
         let Some(previous) = self.previous else { return Ok(()) };
         let history = self.store.row(previous, row)?;
         let last = history.attempts.iter().rev().find(|attempt| {
-            attempt.ticket.sample == number && attempt.hash == *hash && matches!(attempt.ending, Ending::Failed(_))
+            attempt.ticket.sample == number
+                && attempt.hash == *hash
+                && matches!(attempt.ending, Ending::Failed(_))
         });
         if let Some(attempt) = last
             && let Ok(key) = AttemptKey::new(previous, attempt.ticket)

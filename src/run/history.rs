@@ -120,7 +120,8 @@ impl RowJudge {
     pub(super) fn samples(&self, run: u64, history: &RowHistory) -> Vec<Sample> {
         let mut samples = self.blank();
         for attempt in &history.attempts {
-            let Some(sample) = usize::from(attempt.ticket.sample).checked_sub(1).and_then(|at| samples.get_mut(at))
+            let Some(sample) =
+                usize::from(attempt.ticket.sample).checked_sub(1).and_then(|at| samples.get_mut(at))
             else {
                 continue;
             };
@@ -130,7 +131,8 @@ impl RowJudge {
             }
         }
         for replay in &history.replays {
-            let Some(sample) = usize::from(replay.sample).checked_sub(1).and_then(|at| samples.get_mut(at)) else {
+            let Some(sample) = usize::from(replay.sample).checked_sub(1).and_then(|at| samples.get_mut(at))
+            else {
                 continue;
             };
             // An own answer, or an own final failure, is newer than what was taken over.
@@ -155,7 +157,9 @@ impl RowJudge {
     fn close(&self, sample: &mut Sample, attempt: &AttemptRecord, key: AttemptKey) {
         match attempt.ending {
             Ending::Valid => {
-                if let Some((answer, state)) = attempt.answer.as_deref().and_then(|text| self.valid(text, attempt.extracted)) {
+                if let Some((answer, state)) =
+                    attempt.answer.as_deref().and_then(|text| self.valid(text, attempt.extracted))
+                {
                     sample.state = state;
                     sample.answer = Some(answer);
                     sample.source = Some(key);
@@ -175,7 +179,8 @@ impl RowJudge {
     /// A stored answer, read again. The schema is part of its request's digest, so it satisfies it; one that does
     /// not is as good as none.
     pub(super) fn valid(&self, text: &str, extracted: bool) -> Option<(Answer, SampleState)> {
-        let text_of_free = self.reader.schema().is_free_text().then(|| serde_json::from_str::<String>(text).ok());
+        let text_of_free =
+            self.reader.schema().is_free_text().then(|| serde_json::from_str::<String>(text).ok());
         let (mut answer, vote) = match text_of_free {
             Some(plain) => self.reader.read(&plain?).ok()?,
             None => self.reader.read(text).ok()?,

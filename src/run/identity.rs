@@ -21,9 +21,8 @@ const REQUEST_FORMAT: u64 = 1;
 pub fn job_key(settings: &Settings, state_parent: &Path, input_digest: Digest) -> Digest {
     let input = &settings.input;
     let builder = match &input.path {
-        InputPath::File(path) => {
-            DigestBuilder::new("verify job 1").field("path", relative_path(path, state_parent).as_encoded_bytes())
-        }
+        InputPath::File(path) => DigestBuilder::new("verify job 1")
+            .field("path", relative_path(path, state_parent).as_encoded_bytes()),
         InputPath::Stdin { .. } => DigestBuilder::new("verify job 1").field("stdin", input_digest.as_bytes()),
     };
     let (format, delimiter) = match input.format {
@@ -42,9 +41,8 @@ pub fn job_key(settings: &Settings, state_parent: &Path, input_digest: Digest) -
         .field("ragged", if input.ragged == Ragged::Pad { "pad" } else { "error" });
     let builder = selection(builder, &input.selection);
     let builder = call(builder, &settings.call);
-    let builder = builder
-        .optional("system", settings.prompt.system.as_deref())
-        .field("user", &settings.prompt.user);
+    let builder =
+        builder.optional("system", settings.prompt.system.as_deref()).field("user", &settings.prompt.user);
     let builder = answer(builder, &settings.answer);
     let ensemble = &settings.ensemble;
     builder
@@ -65,9 +63,11 @@ fn selection(builder: DigestBuilder, selection: &Selection) -> DigestBuilder {
     match selection {
         Selection::All => builder.field("rows", "all"),
         Selection::First(count) => builder.number("first", *count),
-        Selection::Ranges(ranges) => ranges
-            .iter()
-            .fold(builder.field("rows", "ranges"), |builder, (from, to)| builder.number("from", *from).number("to", *to)),
+        Selection::Ranges(ranges) => {
+            ranges.iter().fold(builder.field("rows", "ranges"), |builder, (from, to)| {
+                builder.number("from", *from).number("to", *to)
+            })
+        }
         Selection::Pick { count, seed } => builder.number("pick", *count).number("seed", *seed),
     }
 }
@@ -159,7 +159,10 @@ mod tests {
     #[test]
     fn key_order_does_not_matter_and_array_order_does() {
         let text = |json: &str| canonical(&serde_json::from_str(json).unwrap());
-        assert_eq!(text(r#"{"b":1,"a":[2,{"d":0,"c":null}]}"#), text(r#"{ "a":[2,{"c":null,"d":0}], "b":1 }"#));
+        assert_eq!(
+            text(r#"{"b":1,"a":[2,{"d":0,"c":null}]}"#),
+            text(r#"{ "a":[2,{"c":null,"d":0}], "b":1 }"#)
+        );
         assert_ne!(text("[1,2]"), text("[2,1]"));
     }
 }

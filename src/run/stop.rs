@@ -55,7 +55,12 @@ pub(super) fn ending_word(cause: Option<&StopCause>) -> &'static str {
 }
 
 /// The scheduler's halt in words, with what to do next.
-pub(super) fn cause_of_halt(halt: &Halt, settings: &Settings, clock: &dyn Clock, last_fault: &str) -> Option<StopCause> {
+pub(super) fn cause_of_halt(
+    halt: &Halt,
+    settings: &Settings,
+    clock: &dyn Clock,
+    last_fault: &str,
+) -> Option<StopCause> {
     let model = &settings.call.model;
     let endpoint = host_of(&settings.call.endpoint);
     let because = |message: &str| if message.is_empty() { String::new() } else { format!(": {message}") };

@@ -7,8 +7,8 @@ use crate::answer::Unread;
 use crate::base::{Clock, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
-    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Reason, Repair, ReplyContent,
-    Usage,
+    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Reason, Repair,
+    ReplyContent, Usage,
 };
 use crate::policy::{Assignment, Outcome};
 use crate::provider::{Codec, Price, cost};
@@ -59,6 +59,8 @@ pub(super) struct Done {
     /// What a repair would carry, after an invalid answer.
     pub(super) repair: Option<Repair>,
     pub(super) lesson: Option<Lesson>,
+    /// What the request was encoded with.
+    pub(super) learned: Arc<Learned>,
 }
 
 impl Worker {
@@ -87,7 +89,15 @@ impl Worker {
     /// A task that was cancelled: the request was under way.
     pub(super) fn abandoned(&self, job: &Job, took: Duration) -> Done {
         let record = self.record(job, took);
-        Done { assignment: job.assignment, outcome: Outcome::Aborted, record, took, repair: None, lesson: None }
+        Done {
+            assignment: job.assignment,
+            outcome: Outcome::Aborted,
+            record,
+            took,
+            repair: None,
+            lesson: None,
+            learned: Arc::clone(&job.learned),
+        }
     }
 
     /// A task that panicked. It is a bug; the row ends, the run goes on to its orderly end.
@@ -125,7 +135,15 @@ impl Worker {
             Err(failure) => {
                 record.error = Some(self.redactor.redact_text(&failure.message));
                 let outcome = Outcome::Failed(failure);
-                return Done { assignment: job.assignment, outcome, record, took, repair: None, lesson: None };
+                return Done {
+                    assignment: job.assignment,
+                    outcome,
+                    record,
+                    took,
+                    repair: None,
+                    lesson: None,
+                    learned: Arc::clone(&job.learned),
+                };
             }
         };
         let decoded = self.codec.decode(&reply, &job.learned, self.clock.wall());
@@ -177,7 +195,9 @@ impl Worker {
                 };
                 unusable(&mut record, Reason::Filtered, message)
             }
-            ReplyContent::Empty => unusable(&mut record, Reason::Empty, "the answer holds no text".to_owned()),
+            ReplyContent::Empty => {
+                unusable(&mut record, Reason::Empty, "the answer holds no text".to_owned())
+            }
             ReplyContent::Unusable(why) => {
                 done_repair = Some(Repair { answer: String::new(), errors: vec![why.clone()] });
                 unusable(&mut record, Reason::InvalidAnswer, cut(&why))
@@ -195,7 +215,15 @@ impl Worker {
             }
         };
         self.account(job, &mut record, decoded.usage, &outcome, text_len);
-        Done { assignment: job.assignment, outcome, record, took, repair: done_repair, lesson }
+        Done {
+            assignment: job.assignment,
+            outcome,
+            record,
+            took,
+            repair: done_repair,
+            lesson,
+            learned: Arc::clone(&job.learned),
+        }
     }
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at

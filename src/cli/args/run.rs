@@ -76,30 +76,130 @@ pub(super) fn command() -> Command {
     let run = "Run";
     let screen = "Screen";
     command
-        .arg(text("column", "NAME=TYPE", answer, "A column of the answer, as in spam=boolean, grade=a|b, score='number 0..1'; repeatable").action(ArgAction::Append))
-        .arg(text("key-env", "LABEL=VARIABLE", "Model", "A key by the variable that holds it; repeatable").action(ArgAction::Append))
+        .arg(
+            text(
+                "column",
+                "NAME=TYPE",
+                answer,
+                "A column of the answer, as in spam=boolean, grade=a|b, score='number 0..1'; repeatable",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            text("key-env", "LABEL=VARIABLE", "Model", "A key by the variable that holds it; repeatable")
+                .action(ArgAction::Append),
+        )
         .arg(text("price", "PRICES", "Model", "USD per million tokens, as in 'input=1,output=4'"))
-        .arg(text("input-format", "FORMAT", input, "csv, tsv or jsonl, whatever the name says").value_parser(["csv", "tsv", "jsonl", "ndjson"]))
+        .arg(
+            text("input-format", "FORMAT", input, "csv, tsv or jsonl, whatever the name says")
+                .value_parser(["csv", "tsv", "jsonl", "ndjson"]),
+        )
         .arg(text("delimiter", "CHARACTER", input, "What separates the fields of a CSV; \\t for a tab"))
-        .arg(text("encoding", "LABEL", input, "The encoding of the input, as in windows-1252 [default: UTF-8, or UTF-16 with a BOM]"))
-        .arg(text("bad-rows", "WHAT", input, "What to do with malformed rows: stop, or keep them as error/bad_input").value_parser(["stop", "keep"]).default_value("stop"))
-        .arg(text("ragged", "WHAT", input, "What to do with CSV rows that have too few fields: error, or pad them").value_parser(["error", "pad"]).default_value("error"))
+        .arg(text(
+            "encoding",
+            "LABEL",
+            input,
+            "The encoding of the input, as in windows-1252 [default: UTF-8, or UTF-16 with a BOM]",
+        ))
+        .arg(
+            text(
+                "bad-rows",
+                "WHAT",
+                input,
+                "What to do with malformed rows: stop, or keep them as error/bad_input",
+            )
+            .value_parser(["stop", "keep"])
+            .default_value("stop"),
+        )
+        .arg(
+            text(
+                "ragged",
+                "WHAT",
+                input,
+                "What to do with CSV rows that have too few fields: error, or pad them",
+            )
+            .value_parser(["error", "pad"])
+            .default_value("error"),
+        )
         .arg(text("limit", "N", input, "Only the first N rows").value_parser(value_parser!(u64).range(1..)))
         .arg(text("rows", "RANGES", input, "Only these rows, as in 5-20,31").conflicts_with("limit"))
-        .arg(text("pick", "N", input, "N rows at random, in file order").value_parser(value_parser!(u64).range(1..)).conflicts_with_all(["limit", "rows"]))
-        .arg(text("pick-seed", "N", input, "Seed of --pick").value_parser(value_parser!(u64)).default_value("0").requires("pick"))
-        .arg(text("max-record", "BYTES", input, "The longest record").value_parser(value_parser!(u64).range(1..)).default_value("16777216"))
+        .arg(
+            text("pick", "N", input, "N rows at random, in file order")
+                .value_parser(value_parser!(u64).range(1..))
+                .conflicts_with_all(["limit", "rows"]),
+        )
+        .arg(
+            text("pick-seed", "N", input, "Seed of --pick")
+                .value_parser(value_parser!(u64))
+                .default_value("0")
+                .requires("pick"),
+        )
+        .arg(
+            text("max-record", "BYTES", input, "The longest record")
+                .value_parser(value_parser!(u64).range(1..))
+                .default_value("16777216"),
+        )
         .arg(switch("allow-empty", input, "An input without rows is fine"))
-        .arg(text("result-field", "NAME", "Output", "The JSONL member that holds the result, and the stem of the CSV columns").default_value("verify"))
-        .arg(text("summary", "FILE", "Output", "Write the summary as JSON").value_parser(value_parser!(PathBuf)))
-        .arg(text("format", "FORMAT", "Output", "text, or json for the summary on standard output").value_parser(["text", "json"]).default_value("text"))
-        .arg(text("config", "FILE", run, "The configuration [default: verify.toml beside the input, here or above]").value_parser(value_parser!(PathBuf)))
-        .arg(text("state", "DIR", run, "Where answers are kept [default: .verify beside the configuration, else here]").value_parser(value_parser!(PathBuf)))
+        .arg(
+            text(
+                "result-field",
+                "NAME",
+                "Output",
+                "The JSONL member that holds the result, and the stem of the CSV columns",
+            )
+            .default_value("verify"),
+        )
+        .arg(
+            text("summary", "FILE", "Output", "Write the summary as JSON")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            text("format", "FORMAT", "Output", "text, or json for the summary on standard output")
+                .value_parser(["text", "json"])
+                .default_value("text"),
+        )
+        .arg(
+            text(
+                "config",
+                "FILE",
+                run,
+                "The configuration [default: verify.toml beside the input, here or above]",
+            )
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            text(
+                "state",
+                "DIR",
+                run,
+                "Where answers are kept [default: .verify beside the configuration, else here]",
+            )
+            .value_parser(value_parser!(PathBuf)),
+        )
         .arg(switch("new", run, "Begin a new run; stored answers are replayed all the same"))
-        .arg(text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last").conflicts_with("new"))
-        .arg(text("retry", "WHICH", run, "Ask again: none, operational, final, all, or reasons such as truncated,timeout").conflicts_with("new"))
-        .arg(text("progress", "HOW", screen, "auto, bar, plain, json or none").value_parser(["auto", "bar", "plain", "json", "none"]).default_value("auto"))
-        .arg(text("color", "WHEN", screen, "auto, always or never").value_parser(["auto", "always", "never"]).default_value("auto"))
+        .arg(
+            text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last")
+                .conflicts_with("new"),
+        )
+        .arg(
+            text(
+                "retry",
+                "WHICH",
+                run,
+                "Ask again: none, operational, final, all, or reasons such as truncated,timeout",
+            )
+            .conflicts_with("new"),
+        )
+        .arg(
+            text("progress", "HOW", screen, "auto, bar, plain, json or none")
+                .value_parser(["auto", "bar", "plain", "json", "none"])
+                .default_value("auto"),
+        )
+        .arg(
+            text("color", "WHEN", screen, "auto, always or never")
+                .value_parser(["auto", "always", "never"])
+                .default_value("auto"),
+        )
         .arg(switch("quiet", screen, "Say nothing but errors").short('q'))
 }
 
@@ -116,7 +216,8 @@ fn flag(key: &Key) -> Arg {
     let arg = if key.is_switch() {
         arg.value_name("BOOL").num_args(0..=1).require_equals(true).default_missing_value("true")
     } else {
-        arg.value_name(key.value).allow_hyphen_values(key.id.starts_with("prompt.") || key.id == "output.path")
+        arg.value_name(key.value)
+            .allow_hyphen_values(key.id.starts_with("prompt.") || key.id == "output.path")
     };
     if key.id == "output.path" { arg.short('o') } else { arg }
 }
@@ -127,7 +228,9 @@ impl RunArgs {
         let word = |name: &str| text(name).unwrap_or_default();
         let number = |name: &str| matches.get_one::<u64>(name).copied();
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let many = |name: &str| matches.get_many::<String>(name).map(|all| all.cloned().collect()).unwrap_or_default();
+        let many = |name: &str| {
+            matches.get_many::<String>(name).map(|all| all.cloned().collect()).unwrap_or_default()
+        };
         let flags = KEYS.iter().filter_map(|key| Some((key.id, text(key.id)?))).collect();
         Self {
             input: path("input").unwrap_or_default(),
@@ -147,7 +250,9 @@ impl RunArgs {
             rows: text("rows"),
             pick: number("pick"),
             pick_seed: number("pick-seed").unwrap_or(0),
-            max_record: number("max-record").and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX),
+            max_record: number("max-record")
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(usize::MAX),
             allow_empty: matches.get_flag("allow-empty"),
             new: matches.get_flag("new"),
             run: text("run"),

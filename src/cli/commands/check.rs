@@ -38,9 +38,8 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
         .and_then(|schema| Reader::new(schema, &settings.answer))
         .map_err(|error| note(chain(&error)))
         .ok();
-    let codec = Codec::new(&settings.call, settings.answer.schema.as_ref())
-        .map_err(|error| note(chain(&error)))
-        .ok();
+    let codec =
+        Codec::new(&settings.call, settings.answer.schema.as_ref()).map_err(|error| note(chain(&error))).ok();
 
     let source = Source::new(settings.input.clone());
     let mut fields = template.as_ref().map(FieldCheck::new);

@@ -50,7 +50,9 @@ pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Fa
 impl Context {
     /// The state folder: as given, else beside the configuration, else in the working directory.
     fn state_folder(&self, given: Option<&Path>, config: Option<&ConfigFile>) -> PathBuf {
-        let given = given.map(Path::to_owned).or_else(|| self.environment.variable("VERIFY_STATE").map(PathBuf::from));
+        let given = given
+            .map(Path::to_owned)
+            .or_else(|| self.environment.variable("VERIFY_STATE").map(PathBuf::from));
         match (given, config) {
             (Some(dir), _) => dir,
             (None, Some(config)) => config.folder().join(".verify"),
@@ -97,7 +99,11 @@ impl Context {
 /// A word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

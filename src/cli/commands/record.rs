@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Reader, Schema};
 use crate::model::{
-    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings, Ragged, Rule, Selection,
-    Settings,
+    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings,
+    Ragged, Rule, Selection, Settings,
 };
 use crate::run::RowJudge;
 
@@ -139,7 +139,8 @@ impl Record {
 impl InputRecord {
     /// The input with one row selected.
     pub(super) fn settings(&self, row: u64) -> InputSettings {
-        let encoding = self.encoding.as_deref().and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
+        let encoding =
+            self.encoding.as_deref().and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
         InputSettings {
             path: if self.shown_as == "-" {
                 InputPath::Stdin { spool: self.file.clone() }

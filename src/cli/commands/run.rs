@@ -30,7 +30,12 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
     let state = context.state_folder(args.state.as_deref(), config.as_ref());
-    let retry = args.retry.as_deref().map(Retry::parse).transpose().map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    let retry = args
+        .retry
+        .as_deref()
+        .map(Retry::parse)
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
     let variables: BTreeMap<String, String> = context.environment.of_the_program();
     let working_directory = context.environment.working_directory().to_owned();
     let layers = Layers::new(args.flags.clone(), variables, config, working_directory);
@@ -43,7 +48,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     };
     let Resolved { settings, price, warnings } = resolve(&layers, invocation)?;
     if args.json && settings.output.path.is_none() {
-        return Err(Failure::usage("--format json prints the summary on standard output, which -o - needs for the rows"));
+        return Err(Failure::usage(
+            "--format json prints the summary on standard output, which -o - needs for the rows",
+        ));
     }
     let good = check(&settings)?;
     if !args.quiet {
@@ -75,7 +82,8 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         host: context.environment.host(),
     };
     let (sender, receiver) = stops();
-    let watch = Watch::start(sender).map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
+    let watch = Watch::start(sender)
+        .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let no_color = context.environment.variable("NO_COLOR").is_some();
     let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
     let color = terminal.has_color(args.color, no_color, dumb);
@@ -119,7 +127,8 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
 }
 
 fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
-    let named = args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
+    let named =
+        args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
     let is_stdin = args.input.as_os_str() == "-";
     let beside = args.input.parent().filter(|_| !is_stdin);
     let folder = match beside {
@@ -150,7 +159,11 @@ fn credentials(settings: &Settings, environment: &Environment) -> Credentials {
     })
 }
 
-fn credential(key: &KeySettings, call: &CallSettings, environment: &Environment) -> Result<Credential, String> {
+fn credential(
+    key: &KeySettings,
+    call: &CallSettings,
+    environment: &Environment,
+) -> Result<Credential, String> {
     let label = key.label.clone();
     let secret = match &key.source {
         KeySource::Nothing => None,
@@ -160,7 +173,9 @@ fn credential(key: &KeySettings, call: &CallSettings, environment: &Environment)
         KeySource::DefaultVariable(name) => {
             let value = environment.variable(name);
             if value.is_none() && call.own_host {
-                return Err(format!("the variable {name} is not set: set it to your key, or name another one with --key-env"));
+                return Err(format!(
+                    "the variable {name} is not set: set it to your key, or name another one with --key-env"
+                ));
             }
             // A default credential goes to the provider itself and to this machine, nowhere else.
             value.filter(|_| call.own_host || is_loopback(&call.endpoint))

@@ -24,7 +24,9 @@ pub(super) fn run(args: &ShowArgs, context: &Context) -> Result<u8, Failure> {
     let is_blank = history.attempts.is_empty() && history.replays.is_empty() && history.bad_input.is_none();
     let row = match found {
         Some(Ok(found)) => found,
-        Some(Err(why)) if is_blank => return Err(Failure::usage(format!("run {} has no row {}: {why}", run.id, args.row))),
+        Some(Err(why)) if is_blank => {
+            return Err(Failure::usage(format!("run {} has no row {}: {why}", run.id, args.row)));
+        }
         _ => None,
     };
     if row.is_none() && is_blank {
@@ -54,7 +56,8 @@ pub(super) fn run(args: &ShowArgs, context: &Context) -> Result<u8, Failure> {
         prompt,
         samples: samples(&store, &run, &history),
     };
-    let text = if args.read.json { format!("{}\n", shown.to_json().trim_end()) } else { shown.to_text(false) };
+    let text =
+        if args.read.json { format!("{}\n", shown.to_json().trim_end()) } else { shown.to_text(false) };
     Ok(if context.terminal.data(&text) { 0 } else { 141 })
 }
 
@@ -94,7 +97,9 @@ fn samples(store: &Store, run: &RunRecord, history: &RowHistory) -> Vec<ShowSamp
             format!("row {}", ticket.row)
         } else {
             let id = store.runs().ok().and_then(|runs| {
-                runs.into_iter().find(|other| other.seq == replay.from.run()).map(|other| other.id.to_string())
+                runs.into_iter()
+                    .find(|other| other.seq == replay.from.run())
+                    .map(|other| other.id.to_string())
             });
             format!("run {} row {}", id.unwrap_or_else(|| "(removed)".to_owned()), ticket.row)
         };

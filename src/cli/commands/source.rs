@@ -15,7 +15,11 @@ use crate::model::{BadRows, Encoding, InputFormat, InputPath, InputSettings, Rag
 pub(super) fn input_settings(args: &RunArgs, state: &Path, now: WallTime) -> Result<InputSettings, Failure> {
     let is_stdin = args.input.as_os_str() == "-";
     let format = format(args, is_stdin)?;
-    let path = if is_stdin { InputPath::Stdin { spool: spooled(state, now)? } } else { InputPath::File(args.input.clone()) };
+    let path = if is_stdin {
+        InputPath::Stdin { spool: spooled(state, now)? }
+    } else {
+        InputPath::File(args.input.clone())
+    };
     Ok(InputSettings {
         path,
         format,
@@ -40,7 +44,9 @@ fn format(args: &RunArgs, is_stdin: bool) -> Result<InputFormat, Failure> {
     };
     match (told, delimiter) {
         (Some(InputFormat::Csv { .. }), Some(delimiter)) => Ok(InputFormat::Csv { delimiter }),
-        (Some(InputFormat::Jsonl), Some(_)) => Err(Failure::usage("--delimiter is for CSV, and the input is JSONL")),
+        (Some(InputFormat::Jsonl), Some(_)) => {
+            Err(Failure::usage("--delimiter is for CSV, and the input is JSONL"))
+        }
         (Some(format), None) => Ok(format),
         (None, _) => Err(Failure::usage(format!(
             "the format of {} cannot be told from its name: give --input-format csv, tsv or jsonl",
@@ -53,7 +59,9 @@ fn delimiter(text: &str) -> Result<u8, Failure> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n') => Ok(*byte),
-        _ => Err(Failure::usage(format!("--delimiter {text:?} must be one ASCII character, or \\t for a tab"))),
+        _ => {
+            Err(Failure::usage(format!("--delimiter {text:?} must be one ASCII character, or \\t for a tab")))
+        }
     }
 }
 
@@ -62,7 +70,9 @@ fn encoding(label: Option<&str>) -> Result<Encoding, Failure> {
     match encoding_rs::Encoding::for_label(label.as_bytes()) {
         Some(encoding) if encoding == encoding_rs::UTF_8 => Ok(Encoding::Unicode),
         Some(encoding) => Ok(Encoding::Named(encoding)),
-        None => Err(Failure::usage(format!("--encoding {label} is no known encoding: use a WHATWG label such as windows-1252"))),
+        None => Err(Failure::usage(format!(
+            "--encoding {label} is no known encoding: use a WHATWG label such as windows-1252"
+        ))),
     }
 }
 
@@ -80,13 +90,16 @@ fn selection(args: &RunArgs) -> Result<Selection, Failure> {
 /// Standard input as a file of the state folder, named by its content: the same content is the same job.
 fn spooled(state: &Path, now: WallTime) -> Result<PathBuf, Failure> {
     crate::store::prepare_folder(state)?;
-    let failed = |what: &str, error: &std::io::Error| Failure::unable(format!("cannot {what} standard input: {error}"));
+    let failed = |what: &str, error: &std::io::Error| {
+        Failure::unable(format!("cannot {what} standard input: {error}"))
+    };
     let incoming = state.join(format!("spool-incoming-{}-{}", std::process::id(), now.0));
     spool(std::io::stdin().lock(), &incoming).map_err(|error| failed("spool", &error))?;
     let digest = digest_of(&incoming).map_err(|error| failed("read the spooled", &error))?;
     let path = state.join(format!("spool-{}", &digest.to_hex()[..32]));
     // The same content may be the input of a run that goes on: its file must not change under it.
-    let placed = if path.exists() { std::fs::remove_file(&incoming) } else { std::fs::rename(&incoming, &path) };
+    let placed =
+        if path.exists() { std::fs::remove_file(&incoming) } else { std::fs::rename(&incoming, &path) };
     placed.map_err(|error| failed("keep", &error))?;
     Ok(path)
 }

@@ -51,7 +51,8 @@ fn run_state(run: &RunRecord, is_held: bool) -> RunState {
 }
 
 fn exit_of(summary: Option<&str>) -> Exit {
-    let json: serde_json::Value = summary.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let json: serde_json::Value =
+        summary.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let code = json.pointer("/exit/code").and_then(serde_json::Value::as_u64);
     let why = json.pointer("/exit/why").and_then(serde_json::Value::as_str);
     Exit {

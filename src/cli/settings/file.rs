@@ -52,7 +52,8 @@ impl ConfigFile {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, SettingsError> {
-        let line_of = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
+        let line_of =
+            |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
         let table = DeTable::parse(text).map_err(|error| SettingsError::Malformed {
             path: path.to_owned(),
             line: error.span().map_or(1, |span| line_of(span.start)),
@@ -98,7 +99,11 @@ impl ConfigFile {
     ) -> Result<(), SettingsError> {
         for (name, value) in table {
             let line = line_of(name.span().start);
-            let id = if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+            let id = if prefix.is_empty() {
+                name.get_ref().to_string()
+            } else {
+                format!("{prefix}.{}", name.get_ref())
+            };
             match value.get_ref() {
                 DeValue::Array(tables) if id == "keys" => {
                     for table in tables {
@@ -210,7 +215,9 @@ fn json(value: &DeValue<'_>) -> Value {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
             .map_or(Value::Null, Value::from),
-        DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Float(number) => {
+            number.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, Value::from)
+        }
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(stamp) => Value::String(stamp.to_string()),
         DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect(),
@@ -232,9 +239,14 @@ mod tests {
 
     #[test]
     fn values_keep_their_lines_and_numbers_their_text() {
-        let file = parse("model = \"m\"\n[ensemble]\nauto_pass = 0.80\n[answer]\ncolumns = { a = \"string\" }\n").unwrap();
+        let file =
+            parse("model = \"m\"\n[ensemble]\nauto_pass = 0.80\n[answer]\ncolumns = { a = \"string\" }\n")
+                .unwrap();
         let (origin, raw) = file.value("ensemble.auto_pass").unwrap();
-        assert_eq!((origin.to_string().as_str(), raw), ("verify.toml line 3", Raw::Number("0.80".to_owned())));
+        assert_eq!(
+            (origin.to_string().as_str(), raw),
+            ("verify.toml line 3", Raw::Number("0.80".to_owned()))
+        );
         assert_eq!(file.columns().unwrap().1[0].0, "a");
     }
 

@@ -13,5 +13,5 @@ mod values;
 
 pub use error::SettingsError;
 pub use file::ConfigFile;
-pub use layers::{Layers, Origin};
+pub use layers::Layers;
 pub use resolve::{Invocation, Resolved, resolve};

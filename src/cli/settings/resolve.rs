@@ -13,9 +13,9 @@ use crate::cli::settings::file::closest;
 use crate::cli::settings::layers::{Layers, Origin, Raw};
 use crate::cli::settings::values::{Given, bad, shown};
 use crate::model::{
-    AnswerSettings, CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, KeySettings, KeySource, Limits,
-    OutputFormat, OutputOrder, OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule, Sampling, Settings,
-    Share, Structured,
+    AnswerSettings, CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, KeySettings, KeySource,
+    Limits, OutputFormat, OutputOrder, OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule,
+    Sampling, Settings, Share, Structured,
 };
 use crate::output::{default_output, output_format_of};
 use crate::policy::parse_share;
@@ -201,10 +201,15 @@ fn extra(layers: &Layers) -> Result<Map<String, Value>, SettingsError> {
 }
 
 /// The keys: from flags, else from the file, else the provider's usual variable.
-fn keys(layers: &Layers, invocation: &Invocation, call: &CallSettings) -> Result<Vec<KeySettings>, SettingsError> {
+fn keys(
+    layers: &Layers,
+    invocation: &Invocation,
+    call: &CallSettings,
+) -> Result<Vec<KeySettings>, SettingsError> {
     let mut keys = Vec::new();
     for text in &invocation.key_env {
-        let Some((label, variable)) = text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
+        let Some((label, variable)) =
+            text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
         else {
             return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
         };
@@ -219,20 +224,32 @@ fn keys(layers: &Layers, invocation: &Invocation, call: &CallSettings) -> Result
             let text = |name: &str| match table.members.get(name) {
                 None => Ok(None),
                 Some(Raw::Text(text)) => Ok(Some(text.clone())),
-                Some(other) => Err(bad(&origin, &format!("keys.{name}"), format!("must be text, not {}", shown(other)))),
+                Some(other) => {
+                    Err(bad(&origin, &format!("keys.{name}"), format!("must be text, not {}", shown(other))))
+                }
             };
             let source = match (text("env")?, text("file")?) {
                 (Some(variable), None) => KeySource::Variable(variable),
                 (None, Some(path)) => KeySource::File(layers.path(&origin, &path)),
-                _ => return Err(bad(&origin, "keys", "needs either `env` or `file`, the name of where the key is")),
+                _ => {
+                    return Err(bad(
+                        &origin,
+                        "keys",
+                        "needs either `env` or `file`, the name of where the key is",
+                    ));
+                }
             };
             let concurrency = match table.members.get("concurrency") {
                 None => 0,
-                Some(Raw::Number(text)) => text
-                    .parse()
-                    .map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?,
+                Some(Raw::Number(text)) => {
+                    text.parse().map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?
+                }
                 Some(other) => {
-                    return Err(bad(&origin, "keys.concurrency", format!("must be a whole number, not {}", shown(other))));
+                    return Err(bad(
+                        &origin,
+                        "keys.concurrency",
+                        format!("must be a whole number, not {}", shown(other)),
+                    ));
                 }
             };
             let label = text("label")?.unwrap_or_else(|| format!("key-{}", at + 1));
@@ -241,7 +258,10 @@ fn keys(layers: &Layers, invocation: &Invocation, call: &CallSettings) -> Result
     }
     for (at, key) in keys.iter().enumerate() {
         if keys[..at].iter().any(|other| other.label == key.label) {
-            return Err(SettingsError::Conflict(format!("two keys are labelled `{}`: give each its own label", key.label)));
+            return Err(SettingsError::Conflict(format!(
+                "two keys are labelled `{}`: give each its own label",
+                key.label
+            )));
         }
     }
     if keys.is_empty() {
@@ -284,8 +304,9 @@ fn rank(origin: &Origin) -> u8 {
 
 fn read_text(layers: &Layers, given: &Given<String>, id: &str) -> Result<String, SettingsError> {
     let path = layers.path(&given.origin, &given.value);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| bad(&given.origin, id, format!("names {}, which cannot be read: {error}", path.display())))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        bad(&given.origin, id, format!("names {}, which cannot be read: {error}", path.display()))
+    })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
@@ -342,7 +363,9 @@ fn shape(layers: &Layers, invocation: &Invocation) -> Result<Shape, SettingsErro
         let columns = invocation
             .columns
             .iter()
-            .map(|text| parse_column(text).map_err(|error| SettingsError::Conflict(format!("--column: {error}"))))
+            .map(|text| {
+                parse_column(text).map_err(|error| SettingsError::Conflict(format!("--column: {error}")))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         found.push((3, "--column", Shape::Schema(closed(&columns)?)));
     }
@@ -365,7 +388,9 @@ fn shape(layers: &Layers, invocation: &Invocation) -> Result<Shape, SettingsErro
     if let [(first, one, _), (second, two, _), ..] = found.as_slice()
         && first == second
     {
-        return Err(SettingsError::Conflict(format!("`{one}` and `{two}` both say what an answer is: leave one out")));
+        return Err(SettingsError::Conflict(format!(
+            "`{one}` and `{two}` both say what an answer is: leave one out"
+        )));
     }
     Ok(found.into_iter().next().map_or(Shape::None, |(_, _, shape)| shape))
 }
@@ -382,16 +407,20 @@ fn closed(columns: &[(String, ColumnType)]) -> Result<Value, SettingsError> {
 fn column(name: &str, value: &Value) -> Result<ColumnType, String> {
     match value {
         Value::String(text) => ColumnType::parse(name, text).map_err(|error| error.to_string()),
-        Value::Array(values) => ColumnType::of_values(name, values.clone()).map_err(|error| error.to_string()),
+        Value::Array(values) => {
+            ColumnType::of_values(name, values.clone()).map_err(|error| error.to_string())
+        }
         other => Err(format!("column `{name}` must be a type or a list of values, not {other}")),
     }
 }
 
 fn read_schema(path: &Path, origin: &Origin) -> Result<Value, SettingsError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| bad(origin, "answer.schema", format!("names {}, which cannot be read: {error}", path.display())))?;
-    serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text))
-        .map_err(|error| bad(origin, "answer.schema", format!("names {}, which is no JSON: {error}", path.display())))
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        bad(origin, "answer.schema", format!("names {}, which cannot be read: {error}", path.display()))
+    })?;
+    serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text)).map_err(|error| {
+        bad(origin, "answer.schema", format!("names {}, which is no JSON: {error}", path.display()))
+    })
 }
 
 fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option<Price>, SettingsError> {
@@ -402,7 +431,9 @@ fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option
                 Some((name.trim().to_owned(), Decimal::from_str_exact(rate.trim()).ok()?))
             });
             let Some(rate) = rate else {
-                return Err(SettingsError::Conflict(format!("--price {text}: write it as in input=1,output=4, in USD per million tokens")));
+                return Err(SettingsError::Conflict(format!(
+                    "--price {text}: write it as in input=1,output=4, in USD per million tokens"
+                )));
             };
             rates.push(rate);
         }
@@ -414,7 +445,11 @@ fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option
                     _ => None,
                 };
                 let Some(rate) = rate else {
-                    return Err(bad(&origin, id, format!("must be a number of USD per million tokens, not {}", shown(&raw))));
+                    return Err(bad(
+                        &origin,
+                        id,
+                        format!("must be a number of USD per million tokens, not {}", shown(&raw)),
+                    ));
                 };
                 rates.push((id.trim_start_matches("price.").to_owned(), rate));
             }
@@ -429,7 +464,9 @@ fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option
     }
     let rate = |wanted: &str| rates.iter().find(|(name, _)| name == wanted).map(|(_, rate)| *rate);
     let (Some(input), Some(output)) = (rate("input"), rate("output")) else {
-        return Err(SettingsError::Conflict("a price needs both input and output, in USD per million tokens".to_owned()));
+        return Err(SettingsError::Conflict(
+            "a price needs both input and output, in USD per million tokens".to_owned(),
+        ));
     };
     Price::per_million(input, rate("cached_input"), rate("cache_write"), output)
         .map(Some)
@@ -439,7 +476,8 @@ fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option
 fn ensemble(layers: &Layers) -> Result<Ensemble, SettingsError> {
     let threshold = Decimal::from_str_exact("0.8").unwrap_or_default();
     let samples = layers.integer("ensemble.samples", 1, 100)?.map_or(1, |given| given.value);
-    let rule = layers.choice("ensemble.rule", &[("unanimous", Rule::Unanimous), ("majority", Rule::Majority)])?;
+    let rule =
+        layers.choice("ensemble.rule", &[("unanimous", Rule::Unanimous), ("majority", Rule::Majority)])?;
     Ok(Ensemble {
         samples: u16::try_from(samples).unwrap_or(1),
         rule: rule.map_or(Rule::Unanimous, |given| given.value),
@@ -505,7 +543,9 @@ fn share(layers: &Layers, id: &str) -> Result<Share, SettingsError> {
         Some((origin, Raw::Text(text) | Raw::Number(text))) => {
             parse_share(&text).map_err(|error| bad(&origin, id, format!("cannot be read: {error}")))
         }
-        Some((origin, raw)) => Err(bad(&origin, id, format!("must be a count, a share or any, not {}", shown(&raw)))),
+        Some((origin, raw)) => {
+            Err(bad(&origin, id, format!("must be a count, a share or any, not {}", shown(&raw))))
+        }
     }
 }
 

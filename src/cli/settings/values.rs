@@ -47,13 +47,20 @@ impl Layers {
         })
     }
 
-    pub(super) fn integer(&self, id: &str, least: u64, most: u64) -> Result<Option<Given<u64>>, SettingsError> {
+    pub(super) fn integer(
+        &self,
+        id: &str,
+        least: u64,
+        most: u64,
+    ) -> Result<Option<Given<u64>>, SettingsError> {
         let wanted = if most == u64::MAX {
             format!("a whole number of at least {least}")
         } else {
             format!("a whole number from {least} to {most}")
         };
-        self.read(id, &wanted, |raw| number_text(raw)?.parse().ok().filter(|value| (least..=most).contains(value)))
+        self.read(id, &wanted, |raw| {
+            number_text(raw)?.parse().ok().filter(|value| (least..=most).contains(value))
+        })
     }
 
     pub(super) fn signed(&self, id: &str) -> Result<Option<Given<i64>>, SettingsError> {

@@ -38,6 +38,30 @@ pub(super) struct Counts {
     skipped: u64,
 }
 
+/// Rows by reason, by the words of the output; unknown words of a newer program are passed over.
+pub(super) mod reasons {
+    use std::collections::BTreeMap;
+
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
+    use crate::model::{Reason, ReasonCounts};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        counts: &ReasonCounts,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let words: BTreeMap<&str, u64> =
+            counts.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        words.serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<ReasonCounts, D::Error> {
+        let words = BTreeMap::<String, u64>::deserialize(input)?;
+        Ok(words.iter().filter_map(|(word, count)| Some((Reason::from_word(word)?, *count))).collect())
+    }
+}
+
 /// Civil time as milliseconds since the Unix epoch.
 pub(super) mod wall {
     use super::{Deserialize, Deserializer, Serialize, Serializer};
