@@ -114,6 +114,7 @@ pub struct Ended {
 }
 
 /// What is called back on the way.
+#[expect(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Hooks<'h> {
     /// The run is known; whether it is continued.
     pub opened: &'h mut dyn FnMut(&RunRecord, bool),

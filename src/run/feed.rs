@@ -19,7 +19,6 @@ use crate::store::Reader;
 #[derive(Debug, Default)]
 pub(super) struct FinishedRows {
     words: Vec<u64>,
-    count: u64,
 }
 
 impl FinishedRows {
@@ -28,19 +27,12 @@ impl FinishedRows {
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
         }
-        if self.words[word] & bit == 0 {
-            self.words[word] |= bit;
-            self.count += 1;
-        }
+        self.words[word] |= bit;
     }
 
     pub(super) fn contains(&self, row: u64) -> bool {
         let (word, bit) = Self::place(row);
         self.words.get(word).is_some_and(|have| have & bit != 0)
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.count
     }
 
     fn place(row: u64) -> (usize, u64) {
@@ -310,7 +302,6 @@ mod tests {
         for row in [1, 64, 65, 1_000_000, 64] {
             finished.insert(row);
         }
-        assert_eq!(finished.len(), 4);
         assert!(finished.contains(64) && finished.contains(1_000_000));
         assert!(!finished.contains(63) && !finished.contains(2_000_000));
     }

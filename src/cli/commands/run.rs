@@ -37,8 +37,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
     let variables: BTreeMap<String, String> = context.environment.of_the_program();
-    let working_directory = context.environment.working_directory().to_owned();
-    let layers = Layers::new(args.flags.clone(), variables, config, working_directory);
+    let layers = Layers::new(args.flags.clone(), variables, config);
     let invocation = Invocation {
         input: input_settings(args, &state, clock.wall())?,
         columns: args.columns.clone(),

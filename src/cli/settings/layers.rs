@@ -23,8 +23,6 @@ pub enum Origin {
         /// Line of the key.
         line: usize,
     },
-    /// Nobody gave one.
-    Default,
 }
 
 impl fmt::Display for Origin {
@@ -33,7 +31,6 @@ impl fmt::Display for Origin {
             Self::Flag(name) => write!(f, "--{name}"),
             Self::Variable(name) => f.write_str(name),
             Self::File { path, line } => write!(f, "{} line {line}", path.display()),
-            Self::Default => f.write_str("default"),
         }
     }
 }
@@ -55,7 +52,6 @@ pub struct Layers {
     flags: BTreeMap<&'static str, String>,
     variables: BTreeMap<String, String>,
     file: Option<ConfigFile>,
-    working_directory: PathBuf,
 }
 
 impl Layers {
@@ -64,9 +60,8 @@ impl Layers {
         flags: BTreeMap<&'static str, String>,
         variables: BTreeMap<String, String>,
         file: Option<ConfigFile>,
-        working_directory: PathBuf,
     ) -> Self {
-        Self { flags, variables, file, working_directory }
+        Self { flags, variables, file }
     }
 
     /// The configuration file, if there is one.
@@ -107,10 +102,5 @@ impl Layers {
         } else {
             folder.join(text)
         }
-    }
-
-    /// The working directory.
-    pub fn working_directory(&self) -> &Path {
-        &self.working_directory
     }
 }

@@ -298,7 +298,6 @@ fn rank(origin: &Origin) -> u8 {
         Origin::Flag(_) => 3,
         Origin::Variable(_) => 2,
         Origin::File { .. } => 1,
-        Origin::Default => 0,
     }
 }
 

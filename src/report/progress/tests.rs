@@ -2,6 +2,9 @@ use super::*;
 
 fn snapshot() -> Snapshot {
     Snapshot {
+        reason: std::collections::BTreeMap::new(),
+        replayed: 0,
+        tokens: crate::model::Usage::default(),
         at: WallTime(1_790_000_000_250),
         done: 120,
         total: 1_000,
