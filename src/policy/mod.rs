@@ -21,6 +21,6 @@ pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
 pub use limiter::{Aimd, Pace, Pressure};
 pub use retry::backoff;
 pub use scheduler::{
-    Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler, SchedulerConfig,
-    Step,
+    Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler,
+    SchedulerConfig, Step,
 };
