@@ -198,12 +198,11 @@ impl<'w> Simulation<'w> {
                     let own = self.disk.closed.get(&(row, sample));
                     let bought = self.disk.bought.get(&(request, sample));
                     let (state, source) = match (own, bought) {
-                        (Some((Ending::Valid, key)), _) | (None, Some(key)) => (valid(), Some(*key)),
+                        (Some((Ending::Valid, key)), _) => (valid(), Some(*key)),
                         (Some((Ending::Failed(reason), key)), _) if !reason.is_operational() => {
                             (SampleState::Failed(*reason), Some(*key))
                         }
-                        (_, Some(key)) => (valid(), Some(*key)),
-                        _ => (SampleState::Open, None),
+                        (_, bought) => (bought.map_or(SampleState::Open, |_| valid()), bought.copied()),
                     };
                     let next_attempt = self.disk.next_attempt.get(&(row, sample)).copied().unwrap_or(1);
                     SamplePlan { state, next_attempt, source }
