@@ -58,10 +58,7 @@ fn every_flag_is_in_the_manual_and_every_flag_of_the_manual_is_there() {
         .collect();
     assert_eq!(documented, known.keys().map(String::as_str).collect());
 
-    let defaults = keys
-        .iter()
-        .map(|row| (row[1], row[3]))
-        .chain(others.iter().map(|row| (row[0], row[1])));
+    let defaults = keys.iter().map(|row| (row[1], row[3])).chain(others.iter().map(|row| (row[0], row[1])));
     for (flag, default) in defaults {
         let flag = code(flag).unwrap();
         let Some(default) = code(default) else { continue };
@@ -106,7 +103,11 @@ fn documented_defaults_change_nothing() {
         assert!(!outcome.stderr.contains("is not known"), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("requests  0 sent"), "{}", outcome.stderr);
         let statuses = |name: &str| -> Vec<String> {
-            outcome.file(name).lines().map(|line| line.split(",,").next().unwrap_or(line).to_owned()).collect()
+            outcome
+                .file(name)
+                .lines()
+                .map(|line| line.split(",,").next().unwrap_or(line).to_owned())
+                .collect()
         };
         assert_eq!(statuses("a.csv"), statuses("b.csv"));
     };
@@ -161,8 +162,7 @@ fn the_first_two_commands_are_a_run_and_the_tests() {
         .map(|word| if word.contains('/') { root.join(word).display().to_string() } else { word.to_owned() })
         .collect();
     // The output and the state go elsewhere: a test leaves the sources alone.
-    let outcome =
-        Verify::new().args(words).args(["-o", "out.csv", "--state", "state"]).run().expect_code(0);
+    let outcome = Verify::new().args(words).args(["-o", "out.csv", "--state", "state"]).run().expect_code(0);
     for word in ["pass", "fail", "review", "error", "skipped", "exit      0"] {
         assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
     }
