@@ -180,18 +180,19 @@ fn group(rest: &[Token]) -> Vec<Used> {
     let mut found = Vec::new();
     let mut depth = 1;
     let mut begins = true;
-    for token in rest {
-        match token {
-            Token::Word(name) if begins && depth == 1 && name != "self" => {
-                found.push(Used::Name(name.clone()))
+    for (at, token) in rest.iter().enumerate() {
+        if depth == 1 {
+            let before = at.checked_sub(1).map(|before| rest[before].text());
+            match token {
+                Token::Word(name) if begins && name != "self" => found.push(Used::Name(name.clone())),
+                token if begins && token.text() == "*" => {
+                    found.push(Used::Unbounded("imports all of the crate's root"));
+                }
+                token if token.text() == "as" && before == Some("self") => {
+                    found.push(Used::Unbounded("renames the crate's root"));
+                }
+                _ => {}
             }
-            token if begins && depth == 1 && token.text() == "*" => {
-                found.push(Used::Unbounded("imports all of the crate's root"));
-            }
-            Token::Word(name) if depth == 1 && name == "as" && matches!(found.last(), None) => {
-                found.push(Used::Unbounded("renames the crate's root"));
-            }
-            _ => {}
         }
         begins = false;
         match token.text() {

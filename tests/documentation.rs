@@ -195,3 +195,38 @@ fn exit_codes_are_those_of_the_help() {
     }
     assert!(table(page, "Codes").len() >= 11);
 }
+
+/// What a page links to, and the sources and tests that it names.
+fn references(page: &str) -> BTreeSet<&str> {
+    let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let links = links.map(|link| link.split('#').next().unwrap_or(link));
+    let named = page.split('`').skip(1).step_by(2);
+    links
+        .filter(|link| !link.contains(':') && !link.is_empty())
+        .chain(named.filter(|name| ["src/", "tests/", "docs/"].iter().any(|folder| name.starts_with(folder))))
+        .collect()
+}
+
+#[test]
+fn pages_refer_to_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
+    for folder in ["docs", "docs/decisions"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension() == Some("md".as_ref())),
+        );
+    }
+    let mut lost = Vec::new();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        for reference in references(&text) {
+            let beside = page.parent().unwrap_or(root).join(reference);
+            let found = beside.exists() || root.join(reference).exists();
+            if !found {
+                lost.push(format!("{}: {reference}", page.display()));
+            }
+        }
+    }
+    assert!(pages.len() > 10 && lost.is_empty(), "{lost:#?}");
+}

@@ -74,9 +74,13 @@ fn what_is_no_path_of_the_crate_is_left_alone() {
 
 #[test]
 fn ways_around_are_caught() {
-    for source in
-        ["use crate::*;", "use crate::{base, *};", "use crate as house;", "use crate::{self as house};"]
-    {
+    for source in [
+        "use crate::*;",
+        "use crate::{base, *};",
+        "use crate as house;",
+        "use crate::{self as house};",
+        "use crate::{base, self as house};",
+    ] {
         let found = all("base/clock.rs", source);
         assert!(matches!(found.as_slice(), [Breach::Unbounded(_)]), "{source}: {found:?}");
     }
