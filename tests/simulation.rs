@@ -508,6 +508,17 @@ fn a_wait_holds_the_key_to_the_millisecond() {
 }
 
 #[test]
+fn a_request_that_was_not_sent_is_no_attempt() {
+    let mut scheduler = scheduler(5, 4);
+    let mut now = Moment::ORIGIN;
+    let first = next_send(&mut scheduler, &mut now).unwrap();
+    let until = now.after(SECOND);
+    scheduler.on_outcome(now, first, Outcome::Unsent(until));
+    assert_eq!(next_send(&mut scheduler, &mut now), Some(first));
+    assert_eq!(now, until);
+}
+
+#[test]
 fn a_wait_beyond_patience_stops_at_once() {
     let mut scheduler = scheduler(5, 4);
     let mut now = Moment::ORIGIN;

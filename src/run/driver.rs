@@ -330,7 +330,11 @@ impl Driver<'_> {
         if let Outcome::Failed(failure) = &outcome {
             self.bus.last_failure.clone_from(&failure.message);
         }
+        let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome);
+        if !was_sent {
+            return;
+        }
         record.ending = ruling.ending;
         let throttled = ruling.ending == Ending::Throttled;
         let mut is_retry = false;

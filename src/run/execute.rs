@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -388,6 +389,7 @@ impl WorkerParts<'_> {
 
     fn worker(self, line: Line, labels: Vec<String>, redactor: crate::base::Redactor) -> Worker {
         Worker {
+            holds: labels.iter().map(|_| AtomicU64::new(0)).collect(),
             run: self.run,
             codec: self.codec,
             line,
