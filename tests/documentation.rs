@@ -196,14 +196,14 @@ fn exit_codes_are_those_of_the_help() {
     assert!(table(page, "Codes").len() >= 11);
 }
 
-/// What a page links to, and the sources and tests that it names.
+/// What a page links to, and the sources that it names.
 fn references(page: &str) -> BTreeSet<&str> {
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let links = links.map(|link| link.split('#').next().unwrap_or(link));
     let named = page.split('`').skip(1).step_by(2);
     links
         .filter(|link| !link.contains(':') && !link.is_empty())
-        .chain(named.filter(|name| ["src/", "tests/", "docs/"].iter().any(|folder| name.starts_with(folder))))
+        .chain(named.filter(|name| ["src/", "docs/"].iter().any(|folder| name.starts_with(folder))))
         .collect()
 }
 
