@@ -198,12 +198,11 @@ impl<'w> Simulation<'w> {
                     let own = self.disk.closed.get(&(row, sample));
                     let bought = self.disk.bought.get(&(request, sample));
                     let (state, source) = match (own, bought) {
-                        (Some((Ending::Valid, key)), _) | (None, Some(key)) => (valid(), Some(*key)),
+                        (Some((Ending::Valid, key)), _) => (valid(), Some(*key)),
                         (Some((Ending::Failed(reason), key)), _) if !reason.is_operational() => {
                             (SampleState::Failed(*reason), Some(*key))
                         }
-                        (_, Some(key)) => (valid(), Some(*key)),
-                        _ => (SampleState::Open, None),
+                        (_, bought) => (bought.map_or(SampleState::Open, |_| valid()), bought.copied()),
                     };
                     let next_attempt = self.disk.next_attempt.get(&(row, sample)).copied().unwrap_or(1);
                     SamplePlan { state, next_attempt, source }
@@ -506,6 +505,17 @@ fn a_wait_holds_the_key_to_the_millisecond() {
     let second = next_send(&mut scheduler, &mut now).unwrap();
     assert_eq!(now, Moment::ORIGIN.after(wait));
     assert_eq!(second.ticket, Ticket { row: 1, sample: 1, attempt: 2 });
+}
+
+#[test]
+fn a_request_that_was_not_sent_is_no_attempt() {
+    let mut scheduler = scheduler(5, 4);
+    let mut now = Moment::ORIGIN;
+    let first = next_send(&mut scheduler, &mut now).unwrap();
+    let until = now.after(SECOND);
+    scheduler.on_outcome(now, first, Outcome::Unsent(until));
+    assert_eq!(next_send(&mut scheduler, &mut now), Some(first));
+    assert_eq!(now, until);
 }
 
 #[test]

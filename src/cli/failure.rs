@@ -4,7 +4,7 @@ use crate::cli::settings::SettingsError;
 use crate::dataset::DatasetError;
 use crate::mock::MockError;
 use crate::output::OutputError;
-use crate::run::RunError;
+use crate::run::{RunError, chain};
 use crate::store::StoreError;
 
 /// What ends a command before it has a result.
@@ -44,22 +44,6 @@ impl Failure {
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
-}
-
-/// An error with its causes, as one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some messages already quote their cause.
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 impl From<SettingsError> for Failure {

@@ -2,27 +2,27 @@
 
 /// A key that is read from flags, environment and file.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub(crate) struct Key {
     /// The name in the file with its section, as in `limits.concurrency`.
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// The long flag without dashes.
-    pub flag: &'static str,
+    pub(crate) flag: &'static str,
     /// The placeholder of its value in the help; empty for a switch.
-    pub value: &'static str,
+    pub(crate) value: &'static str,
     /// What it is for, in a line.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
     /// The heading in the help.
-    pub group: &'static str,
+    pub(crate) group: &'static str,
 }
 
 impl Key {
     /// The environment variable: `VERIFY_` and the name in the file.
-    pub fn variable(&self) -> String {
+    pub(crate) fn variable(&self) -> String {
         format!("VERIFY_{}", self.id.replace('.', "_").to_ascii_uppercase())
     }
 
     /// Whether it is on or off.
-    pub const fn is_switch(&self) -> bool {
+    pub(crate) const fn is_switch(&self) -> bool {
         self.value.is_empty()
     }
 }
@@ -47,7 +47,7 @@ const GATE: &str = "Gates";
 const OUTPUT: &str = "Output";
 
 /// All keys, in the order of the help.
-pub const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     key("model", "model", "NAME", MODEL, "The model to ask; not needed for the mock provider"),
     key(
         "provider",
@@ -223,15 +223,15 @@ pub const KEYS: &[Key] = &[
 
 /// A key of later versions: its only value here is the one that asks for nothing.
 #[derive(Debug, Clone, Copy)]
-pub struct Reserved {
+pub(crate) struct Reserved {
     /// The name in the file with its section.
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// Values that are the same as leaving it out.
-    pub neutral: &'static [&'static str],
+    pub(crate) neutral: &'static [&'static str],
 }
 
 /// Names that this version does not build. A value that would need it is refused, never ignored.
-pub const RESERVED: &[Reserved] = &[
+pub(crate) const RESERVED: &[Reserved] = &[
     Reserved { id: "prompt.cache", neutral: &["false"] },
     Reserved { id: "limits.adaptive", neutral: &["false"] },
     Reserved { id: "limits.rpm", neutral: &["0"] },
@@ -242,6 +242,6 @@ pub const RESERVED: &[Reserved] = &[
 ];
 
 /// The key with this name in the file.
-pub fn find(id: &str) -> Option<&'static Key> {
+pub(crate) fn find(id: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.id == id)
 }

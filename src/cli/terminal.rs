@@ -44,12 +44,14 @@ impl Terminal {
     }
 
     /// Writes data to standard output. A closed one is said with `false`.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn data(self, text: &str) -> bool {
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
     }
 
     /// Writes lines for a person to standard error. If nobody listens there, nothing can be done.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn say(self, text: &str) {
         let mut text = text.to_owned();
         if !text.ends_with('\n') {
@@ -59,6 +61,7 @@ impl Terminal {
     }
 
     /// Columns of the terminal behind standard error; 80 where there is none.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may look at it")]
     pub(crate) fn width(self) -> usize {
         let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
         columns.clamp(40, 200)

@@ -98,29 +98,33 @@ impl Driven {
     }
 }
 
+/// What comes after all that could be done at once.
+enum Rest {
+    /// Nothing before this moment, or before something is reported.
+    Until(Option<Moment>),
+    /// The run is over.
+    Over,
+}
+
 enum Woken {
     Stop(Option<StopSignal>),
     Commit(Option<Commit>),
     Batch(Option<Result<Batch, RunError>>),
-    Task(Result<(Id, Done), JoinError>),
+    Task(Box<Result<(Id, Done), JoinError>>),
     Time,
 }
 
 impl Driver<'_> {
     /// Runs until all rows have ended or the run has stopped. Returns what stopped it.
     pub(super) async fn drive(mut self) -> Driven {
-        loop {
-            let until = match self.act() {
-                Some(until) => until,
-                None => break,
-            };
+        while let Rest::Until(until) = self.act() {
             let wake = until.map_or(self.next_tick, |until| until.min(self.next_tick));
             let timer = tokio::time::sleep_until(self.clock.instant(wake).into());
             let woken = tokio::select! {
                 biased;
                 stop = self.stops.recv() => Woken::Stop(stop),
                 commit = self.commits.recv() => Woken::Commit(commit),
-                Some(task) = self.tasks.join_next_with_id() => Woken::Task(task),
+                Some(task) = self.tasks.join_next_with_id() => Woken::Task(Box::new(task)),
                 batch = self.feed.next(), if self.feed.is_awaited() => Woken::Batch(batch),
                 () = timer => Woken::Time,
             };
@@ -140,8 +144,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Does what the scheduler says until it has to wait. `None`: it is finished.
-    fn act(&mut self) -> Option<Option<Moment>> {
+    /// Does what the scheduler says until it has to wait.
+    fn act(&mut self) -> Rest {
         loop {
             let now = self.clock.now();
             match self.scheduler.poll(now) {
@@ -150,8 +154,8 @@ impl Driver<'_> {
                 Step::Finish(row) => self.finish(row),
                 Step::Notice(notice) => self.notice(now, notice),
                 Step::Abort => self.abort(now),
-                Step::Wait(until) => return Some(until),
-                Step::Finished => return None,
+                Step::Wait(until) => return Rest::Until(until),
+                Step::Finished => return Rest::Over,
             }
         }
     }
@@ -171,7 +175,7 @@ impl Driver<'_> {
                 return false;
             }
             Woken::Task(task) => {
-                self.on_task(task);
+                self.on_task(*task);
                 while let Some(task) = self.tasks.try_join_next_with_id() {
                     self.on_task(task);
                 }
@@ -326,7 +330,11 @@ impl Driver<'_> {
         if let Outcome::Failed(failure) = &outcome {
             self.bus.last_failure.clone_from(&failure.message);
         }
+        let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome);
+        if !was_sent {
+            return;
+        }
         record.ending = ruling.ending;
         let throttled = ruling.ending == Ending::Throttled;
         let mut is_retry = false;

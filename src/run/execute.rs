@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -12,24 +13,24 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, Digest, Moment, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{Ending, Header, ProviderKind, Reason, Settings, Totals};
+use crate::model::{Header, ProviderKind, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
-use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
-use crate::run::error::RunError;
-use crate::run::feed::{Feed, FeedPlan, FinishedRows};
+use crate::run::driver::{Commit, Driven, Driver, GRACE, MakeWorker};
+use crate::run::error::{RunError, chain};
+use crate::run::feed::{Feed, FeedPlan};
 use crate::run::history::{Retry, RowJudge};
-use crate::run::identity::{job_key, request_prefix};
+use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
-use crate::run::lock::JobLock;
+use crate::run::resume::{Opened, finished_rows, open, with_truncated};
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
-use crate::store::{NewRun, RunRecord, Store, Writer};
+use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
 
 /// Which run to execute.
@@ -55,19 +56,17 @@ pub struct Plan {
     /// Columns of a CSV input, or of a JSONL input that becomes a CSV.
     pub columns: Option<Header>,
     /// The prompt.
-    pub template: Template,
+    pub template: Arc<Template>,
     /// Reads and checks answers.
     pub answers: AnswerReader,
     /// Speaks with the provider.
-    pub codec: Codec,
+    pub codec: Arc<Codec>,
     /// The model's price, if it is known.
     pub price: Option<Price>,
     /// The keys.
     pub credentials: Credentials,
     /// The state folder.
     pub state: PathBuf,
-    /// Where the output goes.
-    pub target: Target,
     /// Which run to execute.
     pub choice: Choice,
     /// What the store keeps of the settings, as JSON.
@@ -127,54 +126,98 @@ pub struct Hooks<'h> {
 /// # Errors
 /// What keeps a run from beginning, or from writing its output at all: see [`RunError`].
 pub fn execute(
-    plan: Plan,
+    plan: &Plan,
     stops: Stops,
     clock: &Arc<SystemClock>,
     observer: &mut dyn Observer,
-    hooks: Hooks<'_>,
+    hooks: &mut Hooks<'_>,
 ) -> Result<Ended, RunError> {
-    let (begun, started) = (clock.now(), clock.wall());
-    let parent = plan.state.parent().map(PathBuf::from).unwrap_or_default();
-    let job = job_key(&plan.settings, &parent, plan.checked.digest);
-    crate::store::prepare_folder(&plan.state)?;
-    let mut lock = JobLock::take(&plan.state, job, plan.pid, &plan.host)?;
-    let store = Store::open(&plan.state)?;
-    let (record, retry, continued) = open_run(&plan, &store, job, started)?;
-    lock.tell_run(record.id);
-    (hooks.opened)(&record, continued);
-    let previous = store.run_before(&job, record.seq)?.filter(|run| run.input_digest == record.input_digest);
-    let execution = store.begin_execution(record.seq, plan.pid, started)?;
-    store.update_settings(record.seq, &plan.record)?;
-
+    let begun = clock.now();
+    let opened = open(plan, clock.wall())?;
+    (hooks.opened)(&opened.record, opened.continued);
     let (commit_sender, commits) = mpsc::unbounded_channel::<Commit>();
     let writer = Writer::start(
-        &store,
+        &opened.store,
         Box::new(move |commit| {
             // A driver that has ended does not need to know.
             let _ = commit_sender.send(commit);
         }),
     )?;
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
-    let template = Arc::new(plan.template);
+    let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
+    let mut driven = drive(&work, &writer, commits, stops, observer)?;
+    if let Err(error) = writer.flush() {
+        let unable = StopCause::Unable(error.to_string());
+        driven.cause = driven.cause.take().max(Some(unable));
+    }
+    let written = write(&work, driven.cause.clone())?;
+    let closed = writer.close();
+    let snapshot = driven.snapshot(&written.totals);
+    let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
+    let ended = Ended {
+        run,
+        execution: opened.execution,
+        input_digest: plan.checked.digest,
+        totals: written.totals,
+        failures: written.failures,
+        finished_here: driven.finished,
+        sent_here: driven.sent,
+        latencies: driven.latencies,
+        possible: written.unanswered,
+        wall: clock.now().since(begun),
+        started: opened.started,
+        ended: clock.wall(),
+        exit: written.exit,
+        files: written.files,
+        open: written.open,
+    };
+    let ending = ending_word(written.cause.as_ref());
+    store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
+    store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
+    store.save_summary(seq, &(hooks.summarize)(&ended))?;
+    store.close()?;
+    closed.map_err(RunError::Writer)?;
+    drop(opened.lock);
+    Ok(ended)
+}
+
+/// What the steps of an execution share.
+struct Work<'a> {
+    plan: &'a Plan,
+    opened: &'a Opened,
+    judge: &'a Arc<RowJudge>,
+    clock: &'a Arc<SystemClock>,
+    begun: Moment,
+}
+
+/// Asks for all that is missing.
+fn drive(
+    work: &Work<'_>,
+    writer: &Writer,
+    commits: mpsc::UnboundedReceiver<Commit>,
+    stops: Stops,
+    observer: &mut dyn Observer,
+) -> Result<Driven, RunError> {
+    let Work { plan, opened, judge, clock, begun } = *work;
+    let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,
         header: plan.checked.header.clone(),
-        template,
-        judge: Arc::clone(&judge),
-        prefix: request_prefix(&plan.settings),
+        template: plan.template.clone(),
+        judge: Arc::clone(judge),
+        prefix: request_prefix(settings),
         store: store.reader()?,
         run: record.seq,
-        previous: previous.filter(|_| !continued).map(|run| run.seq),
-        continued,
-        finished: finished_rows(&store, &record, &plan.settings, &retry, continued)?,
-        retry,
+        previous: opened.previous,
+        continued: opened.continued,
+        finished: finished_rows(opened, settings)?,
+        retry: opened.retry.clone(),
     };
-    let codec = Arc::new(plan.codec);
     let parts = WorkerParts {
-        settings: &plan.settings,
+        settings,
         run: record.id,
-        codec: Arc::clone(&codec),
-        judge: Arc::clone(&judge),
+        codec: Arc::clone(&plan.codec),
+        judge: Arc::clone(judge),
         price: plan.price,
         clock: Arc::clone(clock),
     };
@@ -183,20 +226,19 @@ pub fn execute(
         .enable_all()
         .build()
         .map_err(|source| RunError::Start { what: "the runtime", source })?;
-    let labels = plan.credentials.labels().to_vec();
     let driver = Driver {
-        settings: &plan.settings,
+        settings,
         run: record.seq,
         clock: Arc::clone(clock),
-        scheduler: Scheduler::new(scheduler_config(&plan.settings, &store, &record, &labels, clock, begun)?),
+        scheduler: Scheduler::new(scheduler_config(work)?),
         feed: Feed::start(feed)?,
-        writer: &writer,
+        writer,
         commits,
         stops,
         credentials: &plan.credentials,
         make_worker: Some(make_worker),
         worker: None,
-        learned: Arc::new(store.learned(&plan.settings.call.endpoint, &plan.settings.call.model)?),
+        learned: Arc::new(store.learned(&settings.call.endpoint, &settings.call.model)?),
         bus: Bus::new(observer, plan.checked.selected),
         loads: HashMap::new(),
         finishing: HashMap::new(),
@@ -207,90 +249,61 @@ pub fn execute(
         next_tick: begun,
         ticks: 0,
     };
-    let driven = runtime.block_on(driver.drive());
-    drop(runtime);
-    let mut cause = driven.cause.clone();
-    if let Err(error) = writer.flush() {
-        let unable = StopCause::Unable(error.to_string());
-        cause = cause.max(Some(unable));
-    }
+    Ok(runtime.block_on(driver.drive()))
+}
+
+/// What the output has become.
+struct Written {
+    totals: Totals,
+    failures: Vec<FailureGroup>,
+    open: u64,
+    unanswered: bool,
+    cause: Option<StopCause>,
+    exit: Exit,
+    files: Vec<PathBuf>,
+}
+
+/// Joins the input with the store, writes the output where the ending wants one, and decides the exit code.
+fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError> {
+    let Work { plan, opened, judge, .. } = *work;
+    let settings = &plan.settings;
     let join = Join {
         source: &plan.source,
         header: plan.checked.header.as_ref(),
-        judge: &judge,
-        run: record.seq,
-        model: Some(plan.settings.call.model.clone()).filter(|model| !model.is_empty()),
+        judge,
+        run: opened.record.seq,
+        model: Some(settings.call.model.clone()).filter(|model| !model.is_empty()),
         skipped: skip_reason(cause.as_ref()),
     };
     let rows = plan.source.rows(&plan.checked)?;
-    let mut target = plan.target;
-    let columns = answer_columns(&plan.answers);
-    let writes = !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
-    let out = if writes {
-        let file = target.begin()?;
-        let header = plan.columns.as_ref();
-        Some(OutputWriter::new(&plan.settings.output, header, &columns, plan.checked.line_end, file))
+    let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
+    let has_output = !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
+    let out = if has_output {
+        let columns = plan.answers.schema().properties();
+        let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
+        Some(OutputWriter::new(&settings.output, header, columns, line_end, target.begin()?))
     } else {
         None
     };
-    let Joined { totals, failures, open, output, unanswered } = join.run(rows, store.reader()?, out)?;
-    cause = cause.max(output.map(|error| match error {
+    let Joined { totals, failures, open, output, unanswered } =
+        join.run(rows, opened.store.reader()?, out)?;
+    let mut cause = cause.max(output.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
-        error => StopCause::Unable(error.to_string()),
+        error => StopCause::Unable(chain(&error)),
     }));
-    let mut ending = exit(&totals.status, plan.checked.selected, &plan.settings.gate, cause.clone());
-    let files = match place(target, ending.code, &totals, writes) {
+    let ending = |cause: &Option<StopCause>| {
+        exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone())
+    };
+    let mut exit = ending(&cause);
+    let files = match place(target, exit.code, &totals, has_output) {
         Ok(file) => file.into_iter().collect(),
         Err(error) => {
-            let unable = Some(StopCause::Unable(error.to_string()));
-            ending =
-                exit(&totals.status, plan.checked.selected, &plan.settings.gate, cause.clone().max(unable));
+            cause = cause.max(Some(StopCause::Unable(chain(&error))));
+            exit = ending(&cause);
             Vec::new()
         }
     };
-    let closed = writer.close();
-    let snapshot = driven.snapshot(&totals);
-    let end = Ended {
-        run: record.id,
-        execution,
-        input_digest: plan.checked.digest,
-        totals,
-        failures: failures.into_groups(),
-        finished_here: driven.finished,
-        sent_here: driven.sent,
-        latencies: driven.latencies,
-        possible: unanswered,
-        wall: clock.now().since(begun),
-        started,
-        ended: clock.wall(),
-        exit: ending,
-        files,
-        open,
-    };
-    store.finish_execution(record.seq, ending_word(cause.as_ref()), open > 0, &snapshot, end.ended)?;
-    store.update_settings(record.seq, &with_truncated(&plan.record, &end.totals))?;
-    store.save_summary(record.seq, &(hooks.summarize)(&end))?;
-    store.close()?;
-    closed.map_err(RunError::Writer)?;
-    drop(lock);
-    Ok(end)
-}
-
-/// The settings' record with the number of truncated rows, so that a larger length limit finds them.
-fn with_truncated(record: &str, totals: &Totals) -> String {
-    let truncated = totals.reason.get(&Reason::Truncated).copied().unwrap_or(0);
-    match serde_json::from_str::<serde_json::Value>(record) {
-        Ok(serde_json::Value::Object(mut members)) => {
-            members.insert("truncated".to_owned(), truncated.into());
-            serde_json::Value::Object(members).to_string()
-        }
-        _ => record.to_owned(),
-    }
-}
-
-/// The columns that an answer fills in a CSV.
-fn answer_columns(answers: &AnswerReader) -> Vec<String> {
-    answers.schema().properties().to_vec()
+    Ok(Written { failures: failures.into_groups(), totals, open, unanswered, cause, exit, files })
 }
 
 /// Puts the output in its place, as the exit code says.
@@ -311,104 +324,12 @@ fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Opti
     }
 }
 
-/// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it
-/// continues.
-fn open_run(
-    plan: &Plan,
-    store: &Store,
-    job: Digest,
-    now: WallTime,
-) -> Result<(RunRecord, Retry, bool), RunError> {
-    let newest = store.newest_run(&job)?.filter(|run| run.input_digest == plan.checked.digest);
-    let mut retry = plan.choice.retry.clone().unwrap_or_else(Retry::operational);
-    let wanted = match &plan.choice.run {
-        Some(text) => {
-            let named = store.find_run(text)?;
-            if named.job != job {
-                return Err(RunError::Usage(format!(
-                    "run {} belongs to another job: its input, model, prompt or schema differ from these",
-                    named.id
-                )));
-            }
-            if named.input_digest != plan.checked.digest {
-                return Err(RunError::Usage(format!("the input has changed since run {}", named.id)));
-            }
-            Some(named)
-        }
-        None if plan.choice.new => None,
-        None => newest.filter(|run| {
-            run.unfinished || plan.choice.retry.is_some() || has_room_for_truncated(run, &plan.settings)
-        }),
-    };
-    if let Some(run) = wanted {
-        if has_room_for_truncated(&run, &plan.settings) {
-            retry = retry.with(Reason::Truncated);
-        }
-        return Ok((run, retry, true));
-    }
-    let new = NewRun {
-        id: RunId::new(now),
-        job,
-        input_digest: plan.checked.digest,
-        input: plan.source.shown_as().to_owned(),
-        version: plan.settings.prompt.version.clone(),
-        settings: plan.record.clone(),
-        selected: plan.checked.selected,
-        started: now,
-    };
-    Ok((store.create_run(&new)?, retry, false))
-}
-
-/// Whether the length limit has grown since the run's last execution, and rows were truncated under it.
-fn has_room_for_truncated(run: &RunRecord, settings: &Settings) -> bool {
-    let Ok(record) = serde_json::from_str::<serde_json::Value>(&run.settings) else { return false };
-    let number = |name: &str| record.get(name).and_then(serde_json::Value::as_u64);
-    number("truncated").is_some_and(|rows| rows > 0)
-        && number("max_output_tokens").is_some_and(|limit| limit < settings.call.max_output_tokens)
-}
-
-/// Rows of a continued run that are passed over by number: each of their samples has ended, and none is asked again.
-fn finished_rows(
-    store: &Store,
-    run: &RunRecord,
-    settings: &Settings,
-    retry: &Retry,
-    continued: bool,
-) -> Result<FinishedRows, RunError> {
-    let mut finished = FinishedRows::default();
-    if !continued {
-        return Ok(finished);
-    }
-    let planned = settings.ensemble.samples;
-    let mut current = (0, 0);
-    store.reader()?.finished(run.seq, &mut |row, _, ending| {
-        if current.0 != row {
-            current = (row, 0);
-        }
-        let ended = match ending {
-            Ending::Valid => true,
-            Ending::Failed(reason) => !retry.reopens(reason),
-            _ => false,
-        };
-        current.1 += u16::from(ended);
-        if current.1 == planned {
-            finished.insert(row);
-        }
-    })?;
-    Ok(finished)
-}
-
-fn scheduler_config(
-    settings: &Settings,
-    store: &Store,
-    record: &RunRecord,
-    labels: &[String],
-    clock: &SystemClock,
-    begun: Moment,
-) -> Result<SchedulerConfig, RunError> {
+fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
+    let Work { plan, opened, clock, begun, .. } = *work;
+    let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
     let call = &settings.call;
-    let mut keys = Vec::with_capacity(labels.len());
-    for (at, label) in labels.iter().enumerate() {
+    let mut keys = Vec::new();
+    for (at, label) in plan.credentials.labels().iter().enumerate() {
         let wait = store.key_wait(&call.endpoint, label)?.map(|until| until.since(clock.wall()));
         keys.push(KeyConfig {
             concurrency: settings.keys.get(at).map_or(0, |key| key.concurrency),
@@ -468,6 +389,7 @@ impl WorkerParts<'_> {
 
     fn worker(self, line: Line, labels: Vec<String>, redactor: crate::base::Redactor) -> Worker {
         Worker {
+            holds: labels.iter().map(|_| AtomicU64::new(0)).collect(),
             run: self.run,
             codec: self.codec,
             line,

@@ -109,7 +109,7 @@ fn key_state(scheduler: &Scheduler, index: usize, now: Moment) -> String {
     let keys = scheduler.keys();
     let wait = |until: Moment| eta_text(until.since(now));
     match keys.state(index) {
-        KeyState::Out(fault) => format!("out: {}", fault),
+        KeyState::Out(fault) => format!("out: {fault}"),
         KeyState::Cooling { until } if until > now => format!("cools down {}", wait(until)),
         KeyState::Cooling { .. } | KeyState::Retrying => "tried once more".to_owned(),
         KeyState::Open => match keys.waits_until(index) {

@@ -17,12 +17,14 @@ mod identity;
 mod join;
 mod live;
 mod lock;
+mod reading;
 mod result;
+mod resume;
 mod stop;
 mod worker;
 
 pub use credentials::{Credential, Credentials};
-pub use error::RunError;
+pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};

@@ -10,6 +10,7 @@ use crate::cli::terminal::{Color, Progress};
 
 /// What `verify run` takes.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "one a switch of the command line")]
 pub(crate) struct RunArgs {
     pub(crate) input: PathBuf,
     pub(crate) config: Option<PathBuf>,
@@ -57,6 +58,7 @@ Exit codes: 0 all rows finished and every gate holds; 1 too many `fail` rows; 2 
 3 too many rows to review; 4 too many `error` or `skipped` rows; 5 stopped by a limit; 6 could not go on;
 129, 130, 143, 141 stopped by a signal or a closed output.";
 
+#[expect(clippy::too_many_lines, reason = "a table of flags, one a line")]
 pub(super) fn command() -> Command {
     let mut command = Command::new("run")
         .about("Sends what is missing, writes INPUT.verified.<ext>, and exits with the gate's code")

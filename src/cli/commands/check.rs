@@ -1,12 +1,13 @@
 //! Everything that must be known to be good before a run begins.
 
 use crate::answer::{Reader, Schema};
-use crate::cli::failure::{Failure, chain};
+use crate::cli::failure::Failure;
 use crate::dataset::{Checked, Source};
 use crate::model::{Header, OutputFormat, RowContent, Settings};
 use crate::output::{ColumnCollector, check_names, has_member};
-use crate::prompt::{FieldCheck, Template};
+use crate::prompt::{FieldCheck, PartialField, Template};
 use crate::provider::Codec;
+use crate::run::chain;
 
 /// What the check has made and found.
 pub(super) struct Good {
@@ -71,19 +72,10 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     for problem in &checked.problems.first {
         problems.push(format!("{}, {problem}", source.shown_as()));
     }
-    let mut more = checked.problems.count.saturating_sub(checked.problems.first.len() as u64);
+    let more = checked.problems.count.saturating_sub(checked.problems.first.len() as u64);
     if let Some(fields) = fields {
         match fields.verdict() {
-            Ok(report) => warnings.extend(report.partial.iter().map(|partial| {
-                let rows: Vec<String> = partial.first_rows.iter().map(u64::to_string).collect();
-                format!(
-                    "{} rows lack the field `{}` and become error/bad_input: {}{}",
-                    partial.missing,
-                    partial.field,
-                    rows.join(", "),
-                    if partial.missing > partial.first_rows.len() as u64 { ", …" } else { "" }
-                )
-            })),
+            Ok(report) => warnings.extend(report.partial.iter().map(lacking)),
             Err(error) => problems.push(chain(&error)),
         }
     }
@@ -119,15 +111,26 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
         (Some(template), Some(answers), Some(codec)) if problems.is_empty() => {
             Ok(Good { source, checked, template, answers, codec, columns, warnings })
         }
-        _ => {
-            if problems.len() > LISTED {
-                more += (problems.len() - LISTED) as u64;
-                problems.truncate(LISTED);
-            }
-            if more > 0 {
-                problems.push(format!("{more} more problems are not listed"));
-            }
-            Err(Failure::problems(problems))
-        }
+        _ => Err(listed(problems, more)),
     }
+}
+
+/// The first problems, and how many are not listed.
+fn listed(mut problems: Vec<String>, mut more: u64) -> Failure {
+    if problems.len() > LISTED {
+        more += (problems.len() - LISTED) as u64;
+        problems.truncate(LISTED);
+    }
+    if more > 0 {
+        problems.push(format!("{more} more problems are not listed"));
+    }
+    Failure::problems(problems)
+}
+
+/// A field that some rows lack, for a warning.
+fn lacking(partial: &PartialField) -> String {
+    let rows: Vec<String> = partial.first_rows.iter().map(u64::to_string).collect();
+    let more = if partial.missing > rows.len() as u64 { ", …" } else { "" };
+    let (count, field) = (partial.missing, &partial.field);
+    format!("{count} rows lack the field `{field}` and become error/bad_input: {}{more}", rows.join(", "))
 }

@@ -29,46 +29,46 @@ Example: a provider that takes 200 ms, 50 requests a second and 5 at once, and f
 /// What `verify mock` takes.
 #[derive(Debug, Clone, clap::Args)]
 #[command(about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLE)]
-pub struct MockArgs {
+pub(crate) struct MockArgs {
     /// Port on 127.0.0.1; 0 for any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
+    pub(crate) port: u16,
 
     /// How long an answer takes, as in 200ms or 1.5s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "0s")]
-    pub latency: Duration,
+    pub(crate) latency: Duration,
 
     /// By how much the latency varies in both directions, as in 50ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "0s")]
-    pub jitter: Duration,
+    pub(crate) jitter: Duration,
 
     /// Requests that each key may send, as in 50/s, 600/m or 1000/h; over it: 429 with the time to wait
     #[arg(long, value_name = "N/UNIT")]
-    pub rate_limit: Option<RateLimit>,
+    pub(crate) rate_limit: Option<RateLimit>,
 
     /// Requests in flight at once, over all keys; over it: 429
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub concurrency_limit: Option<u32>,
+    pub(crate) concurrency_limit: Option<u32>,
 
     /// Share of requests, 0 to 1, that end in a 500, a 503 or a reply cut off in the middle, as in 0.05
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
-    pub error_rate: f64,
+    pub(crate) error_rate: f64,
 
     /// Share of answers, 0 to 1, that break their schema, stop in the middle or are prose, as in 0.05
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0")]
-    pub bad_answer_rate: f64,
+    pub(crate) bad_answer_rate: f64,
 
     /// Keys that get 401, separated by commas, as in 'test-key-1,test-key-2'
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
-    pub fail_keys: Vec<String>,
+    pub(crate) fail_keys: Vec<String>,
 
     /// USD per million tokens, for the `usd` of GET /stats, as in 'input=1,output=4'
     #[arg(long, value_name = "PRICE")]
-    pub price: Option<MockPrice>,
+    pub(crate) price: Option<MockPrice>,
 
     /// Seed of answers, errors and jitter
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl From<MockArgs> for MockSettings {
@@ -96,7 +96,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Serves until SIGINT or SIGTERM, which end it well. Errors: the port is taken, or the machine gives no sockets.
-pub fn run(args: MockArgs) -> Result<(), MockError> {
+pub(crate) fn run(args: MockArgs) -> Result<(), MockError> {
     // Each connection is a file; where the limit cannot be raised, fewer connections fit.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let settings = MockSettings::from(args);

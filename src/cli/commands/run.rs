@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         price: args.price.clone(),
         result_field: args.result_field.clone(),
     };
-    let Resolved { settings, price, warnings } = resolve(&layers, invocation)?;
+    let Resolved { settings, price, warnings } = resolve(&layers, &invocation)?;
     if args.json && settings.output.path.is_none() {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
@@ -58,7 +58,8 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         }
     }
     let Good { source, checked, template, answers, codec, columns, .. } = good;
-    let target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
+    // Whether the output can be written is known before anything is sent; it is begun when there is something.
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
     let command = context.command_line();
     raise_file_limit(&settings);
     let total = checked.selected;
@@ -71,12 +72,11 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         source,
         checked,
         columns,
-        template,
+        template: Arc::new(template),
         answers,
-        codec,
+        codec: Arc::new(codec),
         price,
         state,
-        target,
         pid: std::process::id(),
         host: context.environment.host(),
     };
@@ -94,8 +94,8 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             terminal.say(&format!("continuing run {} (execution {execution})", record.id));
         }
     };
-    let hooks = Hooks { opened: &mut opened, summarize: &mut summarize };
-    let ended = execute(plan, receiver, &clock, &mut watcher, hooks);
+    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize };
+    let ended = execute(&plan, receiver, &clock, &mut watcher, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;

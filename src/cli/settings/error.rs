@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// An error of the configuration: what, where, and what to do. All of them end with exit code 2.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub(crate) enum SettingsError {
     /// The file cannot be read.
     #[error("cannot read the configuration {}: {source}", path.display())]
     Unreadable {

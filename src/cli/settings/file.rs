@@ -12,7 +12,7 @@ use crate::cli::settings::layers::{Origin, Raw};
 
 /// A parsed configuration file.
 #[derive(Debug)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     path: PathBuf,
     values: BTreeMap<String, (usize, Raw)>,
     keys: Vec<KeyTable>,
@@ -38,22 +38,21 @@ pub(super) const PRICE_MEMBERS: [&str; 4] =
 
 impl ConfigFile {
     /// Looks for the configuration: beside the input, else in the working directory or its parents.
-    pub fn discover(input_folder: Option<&Path>, working_directory: &Path) -> Option<PathBuf> {
+    pub(crate) fn discover(input_folder: Option<&Path>, working_directory: &Path) -> Option<PathBuf> {
         let beside = input_folder.map(|folder| folder.join("verify.toml"));
         let above = working_directory.ancestors().map(|folder| folder.join("verify.toml"));
         beside.into_iter().chain(above).find(|path| path.is_file())
     }
 
     /// Reads and checks the names in a file.
-    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
         let unreadable = |source| SettingsError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, SettingsError> {
-        let line_of =
-            |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
+        let line_of = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
         let table = DeTable::parse(text).map_err(|error| SettingsError::Malformed {
             path: path.to_owned(),
             line: error.span().map_or(1, |span| line_of(span.start)),
@@ -66,12 +65,12 @@ impl ConfigFile {
     }
 
     /// The folder that paths in the file are relative to.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
     /// The file.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -196,7 +195,7 @@ pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
             (whole.max(part), candidate)
         })
         .filter(|(score, _)| *score > 0.8)
-        .max_by(|one, two| one.0.total_cmp(&two.0))
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))
 }
 

@@ -11,7 +11,7 @@ use crate::cli::settings::file::ConfigFile;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// A flag of the command line.
     Flag(String),
     /// An environment variable.
@@ -23,6 +23,17 @@ pub enum Origin {
         /// Line of the key.
         line: usize,
     },
+}
+
+impl Origin {
+    /// The higher one wins.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::Flag(_) => 3,
+            Self::Variable(_) => 2,
+            Self::File { .. } => 1,
+        }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -48,7 +59,7 @@ pub(crate) enum Raw {
 
 /// All layers.
 #[derive(Debug, Default)]
-pub struct Layers {
+pub(crate) struct Layers {
     flags: BTreeMap<&'static str, String>,
     variables: BTreeMap<String, String>,
     file: Option<ConfigFile>,
@@ -56,7 +67,7 @@ pub struct Layers {
 
 impl Layers {
     /// Layers of a command: flags by key id, `VERIFY_…` variables by name, the file if there is one.
-    pub fn new(
+    pub(crate) fn new(
         flags: BTreeMap<&'static str, String>,
         variables: BTreeMap<String, String>,
         file: Option<ConfigFile>,
@@ -65,7 +76,7 @@ impl Layers {
     }
 
     /// The configuration file, if there is one.
-    pub fn file(&self) -> Option<&ConfigFile> {
+    pub(crate) fn file(&self) -> Option<&ConfigFile> {
         self.file.as_ref()
     }
 

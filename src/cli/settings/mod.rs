@@ -5,13 +5,16 @@
 //! (columns, shares, endpoints).
 //! What never happens here: a credential is read (only its name is), or a request is made.
 
+mod answer;
 mod error;
 mod file;
+mod keys;
 mod layers;
+mod price;
 mod resolve;
 mod values;
 
-pub use error::SettingsError;
-pub use file::ConfigFile;
-pub use layers::Layers;
-pub use resolve::{Invocation, Resolved, resolve};
+pub(crate) use error::SettingsError;
+pub(crate) use file::ConfigFile;
+pub(crate) use layers::Layers;
+pub(crate) use resolve::{Invocation, Resolved, resolve};

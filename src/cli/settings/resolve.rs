@@ -1,21 +1,22 @@
 //! From layers to settings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-use crate::answer::{ColumnType, parse_column, preset_verdict, schema_of_columns};
 use crate::cli::keys::{KEYS, RESERVED};
+use crate::cli::settings::answer::answer;
 use crate::cli::settings::error::SettingsError;
 use crate::cli::settings::file::closest;
+use crate::cli::settings::keys::keys;
 use crate::cli::settings::layers::{Layers, Origin, Raw};
+use crate::cli::settings::price::price;
 use crate::cli::settings::values::{Given, bad, shown};
 use crate::model::{
-    AnswerSettings, CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, KeySettings, KeySource,
-    Limits, OutputFormat, OutputOrder, OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule,
-    Sampling, Settings, Share, Structured,
+    CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, Limits, OutputFormat, OutputOrder,
+    OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule, Sampling, Settings, Share, Structured,
 };
 use crate::output::{default_output, output_format_of};
 use crate::policy::parse_share;
@@ -23,46 +24,46 @@ use crate::provider::{Price, PriceTable, endpoint, infer_provider};
 
 /// What a command was given besides the keys of the configuration.
 #[derive(Debug, Clone)]
-pub struct Invocation {
+pub(crate) struct Invocation {
     /// The input, already resolved: file or spooled standard input, format, selection.
-    pub input: InputSettings,
+    pub(crate) input: InputSettings,
     /// `--column NAME=TYPE`, in order.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     /// `--key-env LABEL=VARIABLE`, in order.
-    pub key_env: Vec<String>,
+    pub(crate) key_env: Vec<String>,
     /// `--price 'input=1,output=4'`.
-    pub price: Option<String>,
+    pub(crate) price: Option<String>,
     /// `--result-field NAME`.
-    pub result_field: String,
+    pub(crate) result_field: String,
 }
 
 /// A resolved configuration, with what is not part of [`Settings`].
 #[derive(Debug)]
-pub struct Resolved {
+pub(crate) struct Resolved {
     /// The settings.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// The model's price, if it is known.
-    pub price: Option<Price>,
+    pub(crate) price: Option<Price>,
     /// Things that a person should know, one sentence each.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Resolves the layers of a command.
 ///
 /// # Errors
 /// Every mistake in a name, a value or a combination: all of them end with exit code 2.
-pub fn resolve(layers: &Layers, invocation: Invocation) -> Result<Resolved, SettingsError> {
+pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolved, SettingsError> {
     refuse_reserved(layers)?;
     let warnings = unknown_variables(layers);
     let mut input = invocation.input.clone();
     input.id_column = layers.text("input.id")?.map(|given| given.value);
     let call = call(layers)?;
-    let keys = keys(layers, &invocation, &call)?;
+    let keys = keys(layers, invocation, &call)?;
     let prompt = prompt(layers)?;
-    let answer = answer(layers, &invocation)?;
-    let price = price(layers, &invocation, &call.model)?;
+    let answer = answer(layers, invocation)?;
+    let price = price(layers, invocation, &call.model)?;
     let limits = limits(layers, &call.model)?;
-    let output = output(layers, &invocation, &input)?;
+    let output = output(layers, invocation, &input)?;
     let settings = Settings {
         input,
         call,
@@ -200,81 +201,6 @@ fn extra(layers: &Layers) -> Result<Map<String, Value>, SettingsError> {
     }
 }
 
-/// The keys: from flags, else from the file, else the provider's usual variable.
-fn keys(
-    layers: &Layers,
-    invocation: &Invocation,
-    call: &CallSettings,
-) -> Result<Vec<KeySettings>, SettingsError> {
-    let mut keys = Vec::new();
-    for text in &invocation.key_env {
-        let Some((label, variable)) =
-            text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
-        else {
-            return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
-        };
-        let source = KeySource::Variable(variable.to_owned());
-        keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0 });
-    }
-    if keys.is_empty()
-        && let Some(file) = layers.file()
-    {
-        for (at, table) in file.keys().iter().enumerate() {
-            let origin = file.origin(table.line);
-            let text = |name: &str| match table.members.get(name) {
-                None => Ok(None),
-                Some(Raw::Text(text)) => Ok(Some(text.clone())),
-                Some(other) => {
-                    Err(bad(&origin, &format!("keys.{name}"), format!("must be text, not {}", shown(other))))
-                }
-            };
-            let source = match (text("env")?, text("file")?) {
-                (Some(variable), None) => KeySource::Variable(variable),
-                (None, Some(path)) => KeySource::File(layers.path(&origin, &path)),
-                _ => {
-                    return Err(bad(
-                        &origin,
-                        "keys",
-                        "needs either `env` or `file`, the name of where the key is",
-                    ));
-                }
-            };
-            let concurrency = match table.members.get("concurrency") {
-                None => 0,
-                Some(Raw::Number(text)) => {
-                    text.parse().map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?
-                }
-                Some(other) => {
-                    return Err(bad(
-                        &origin,
-                        "keys.concurrency",
-                        format!("must be a whole number, not {}", shown(other)),
-                    ));
-                }
-            };
-            let label = text("label")?.unwrap_or_else(|| format!("key-{}", at + 1));
-            keys.push(KeySettings { label, source, concurrency });
-        }
-    }
-    for (at, key) in keys.iter().enumerate() {
-        if keys[..at].iter().any(|other| other.label == key.label) {
-            return Err(SettingsError::Conflict(format!(
-                "two keys are labelled `{}`: give each its own label",
-                key.label
-            )));
-        }
-    }
-    if keys.is_empty() {
-        let source = match call.provider {
-            ProviderKind::Openai => KeySource::DefaultVariable("OPENAI_API_KEY".to_owned()),
-            ProviderKind::Anthropic => KeySource::DefaultVariable("ANTHROPIC_API_KEY".to_owned()),
-            ProviderKind::Mock => KeySource::Nothing,
-        };
-        keys.push(KeySettings { label: "default".to_owned(), source, concurrency: 0 });
-    }
-    Ok(keys)
-}
-
 /// A text that may stand in a file of its own.
 fn text_or_file(layers: &Layers, id: &str, file_id: &str) -> Result<Option<String>, SettingsError> {
     let (text, file) = (layers.text(id)?, layers.text(file_id)?);
@@ -283,21 +209,13 @@ fn text_or_file(layers: &Layers, id: &str, file_id: &str) -> Result<Option<Strin
         (Some(given), None) => Ok(Some(given.value)),
         (None, Some(given)) => read_text(layers, &given, file_id).map(Some),
         // The one from the higher layer counts; two of one layer contradict each other.
-        (Some(text), Some(file)) => match rank(&text.origin).cmp(&rank(&file.origin)) {
+        (Some(text), Some(file)) => match text.origin.rank().cmp(&file.origin.rank()) {
             std::cmp::Ordering::Greater => Ok(Some(text.value)),
             std::cmp::Ordering::Less => read_text(layers, &file, file_id).map(Some),
             std::cmp::Ordering::Equal => {
                 Err(bad(&text.origin, id, format!("and `{file_id}` are both given: leave one out")))
             }
         },
-    }
-}
-
-fn rank(origin: &Origin) -> u8 {
-    match origin {
-        Origin::Flag(_) => 3,
-        Origin::Variable(_) => 2,
-        Origin::File { .. } => 1,
     }
 }
 
@@ -321,155 +239,6 @@ fn prompt(layers: &Layers) -> Result<PromptSettings, SettingsError> {
         user,
         version: layers.text("prompt.version")?.map(|given| given.value).unwrap_or_default(),
     })
-}
-
-fn answer(layers: &Layers, invocation: &Invocation) -> Result<AnswerSettings, SettingsError> {
-    let mut verdict = layers.text("answer.verdict")?.map(|given| given.value);
-    let mut confidence = layers.text("answer.confidence")?.map(|given| given.value);
-    let mut pass = layers.list("answer.pass")?.map(|given| given.value);
-    let schema = match shape(layers, invocation)? {
-        Shape::None => None,
-        Shape::Schema(schema) => Some(schema),
-        Shape::Verdict => {
-            let preset = preset_verdict();
-            verdict.get_or_insert_with(|| preset.verdict.to_owned());
-            confidence.get_or_insert_with(|| preset.confidence.to_owned());
-            pass.get_or_insert_with(|| preset.pass.clone());
-            Some(preset.schema)
-        }
-    };
-    let repair = layers.integer("answer.repair", 0, 100)?.map_or(1, |given| given.value);
-    Ok(AnswerSettings {
-        schema,
-        verdict,
-        pass: pass.unwrap_or_else(|| vec![Value::Bool(true), Value::String("pass".to_owned())]),
-        confidence,
-        agree_on: layers.words("answer.agree_on")?.map(|given| given.value),
-        repair: u32::try_from(repair).unwrap_or(100),
-    })
-}
-
-enum Shape {
-    None,
-    Schema(Value),
-    Verdict,
-}
-
-/// The form of an answer, from the highest layer that says one.
-fn shape(layers: &Layers, invocation: &Invocation) -> Result<Shape, SettingsError> {
-    let mut found: Vec<(u8, &'static str, Shape)> = Vec::new();
-    if !invocation.columns.is_empty() {
-        let columns = invocation
-            .columns
-            .iter()
-            .map(|text| {
-                parse_column(text).map_err(|error| SettingsError::Conflict(format!("--column: {error}")))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        found.push((3, "--column", Shape::Schema(closed(&columns)?)));
-    }
-    if let Some(given) = layers.text("answer.schema")? {
-        let path = layers.path(&given.origin, &given.value);
-        found.push((rank(&given.origin), "answer.schema", Shape::Schema(read_schema(&path, &given.origin)?)));
-    }
-    if let Some(given) = layers.choice("answer.preset", &[("verdict", ())])? {
-        found.push((rank(&given.origin), "answer.preset", Shape::Verdict));
-    }
-    if let Some((origin, columns)) = layers.file().and_then(super::ConfigFile::columns) {
-        let columns = columns
-            .iter()
-            .map(|(name, value)| column(name, value).map(|kind| (name.clone(), kind)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|problem| bad(&origin, "answer.columns", problem))?;
-        found.push((rank(&origin), "answer.columns", Shape::Schema(closed(&columns)?)));
-    }
-    found.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
-    if let [(first, one, _), (second, two, _), ..] = found.as_slice()
-        && first == second
-    {
-        return Err(SettingsError::Conflict(format!(
-            "`{one}` and `{two}` both say what an answer is: leave one out"
-        )));
-    }
-    Ok(found.into_iter().next().map_or(Shape::None, |(_, _, shape)| shape))
-}
-
-fn closed(columns: &[(String, ColumnType)]) -> Result<Value, SettingsError> {
-    for (at, (name, _)) in columns.iter().enumerate() {
-        if columns[..at].iter().any(|(other, _)| other == name) {
-            return Err(SettingsError::Conflict(format!("the column `{name}` is given twice")));
-        }
-    }
-    Ok(schema_of_columns(columns))
-}
-
-fn column(name: &str, value: &Value) -> Result<ColumnType, String> {
-    match value {
-        Value::String(text) => ColumnType::parse(name, text).map_err(|error| error.to_string()),
-        Value::Array(values) => {
-            ColumnType::of_values(name, values.clone()).map_err(|error| error.to_string())
-        }
-        other => Err(format!("column `{name}` must be a type or a list of values, not {other}")),
-    }
-}
-
-fn read_schema(path: &Path, origin: &Origin) -> Result<Value, SettingsError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        bad(origin, "answer.schema", format!("names {}, which cannot be read: {error}", path.display()))
-    })?;
-    serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text)).map_err(|error| {
-        bad(origin, "answer.schema", format!("names {}, which is no JSON: {error}", path.display()))
-    })
-}
-
-fn price(layers: &Layers, invocation: &Invocation, model: &str) -> Result<Option<Price>, SettingsError> {
-    let mut rates: Vec<(String, Decimal)> = Vec::new();
-    if let Some(text) = &invocation.price {
-        for part in text.split(',') {
-            let rate = part.split_once('=').and_then(|(name, rate)| {
-                Some((name.trim().to_owned(), Decimal::from_str_exact(rate.trim()).ok()?))
-            });
-            let Some(rate) = rate else {
-                return Err(SettingsError::Conflict(format!(
-                    "--price {text}: write it as in input=1,output=4, in USD per million tokens"
-                )));
-            };
-            rates.push(rate);
-        }
-    } else {
-        for id in super::file::PRICE_MEMBERS {
-            if let Some((origin, raw)) = layers.in_file(id) {
-                let rate = match &raw {
-                    Raw::Number(text) => Decimal::from_str_exact(text).ok(),
-                    _ => None,
-                };
-                let Some(rate) = rate else {
-                    return Err(bad(
-                        &origin,
-                        id,
-                        format!("must be a number of USD per million tokens, not {}", shown(&raw)),
-                    ));
-                };
-                rates.push((id.trim_start_matches("price.").to_owned(), rate));
-            }
-        }
-    }
-    if rates.is_empty() {
-        return Ok(PriceTable::built_in().price(model).copied());
-    }
-    let known = ["input", "cached_input", "cache_write", "output"];
-    if let Some((name, _)) = rates.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-        return Err(SettingsError::Conflict(format!("price: `{name}` is none of {}", known.join(", "))));
-    }
-    let rate = |wanted: &str| rates.iter().find(|(name, _)| name == wanted).map(|(_, rate)| *rate);
-    let (Some(input), Some(output)) = (rate("input"), rate("output")) else {
-        return Err(SettingsError::Conflict(
-            "a price needs both input and output, in USD per million tokens".to_owned(),
-        ));
-    };
-    Price::per_million(input, rate("cached_input"), rate("cache_write"), output)
-        .map(Some)
-        .map_err(|error| SettingsError::Conflict(error.to_string()))
 }
 
 fn ensemble(layers: &Layers) -> Result<Ensemble, SettingsError> {

@@ -31,7 +31,7 @@ impl Scheduler {
             unit.next_attempt = ticket.attempt + 1;
             // Beyond this the store has no number for another attempt.
             if ticket.attempt >= AttemptKey::MAX_ATTEMPT
-                && !matches!(outcome, Outcome::Valid(_) | Outcome::Aborted)
+                && !matches!(outcome, Outcome::Valid(_) | Outcome::Aborted | Outcome::Unsent(_))
             {
                 self.keys.on_no_content(key, ticket, false);
                 return self.rule(
@@ -43,6 +43,7 @@ impl Scheduler {
             }
         }
         match outcome {
+            Outcome::Unsent(until) => self.on_unsent(now, assignment, until),
             Outcome::Valid(vote) => self.on_valid(key, ticket, vote),
             Outcome::Unusable(reason) => self.on_unusable(now, key, ticket, reason),
             Outcome::Failed(failure) => self.on_failure(now, key, ticket, &failure),
@@ -52,6 +53,19 @@ impl Scheduler {
                 self.rule(now, ticket, Ending::Abandoned, Next::Stay)
             }
         }
+    }
+
+    /// Nothing was sent: the attempt has not been, and the key waits.
+    fn on_unsent(&mut self, now: Moment, assignment: Assignment, until: Moment) -> Ruling {
+        let Assignment { ticket, key, repair } = assignment;
+        self.breaker.on_inconclusive();
+        self.keys.on_no_content(key, ticket, true);
+        self.keys.on_wait(key, now, until.since(now));
+        if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
+            unit.next_attempt = ticket.attempt;
+            unit.repair_next = repair;
+        }
+        self.rule(now, ticket, Ending::Abandoned, Next::Ready)
     }
 
     fn on_valid(&mut self, key: usize, ticket: Ticket, vote: Vote) -> Ruling {

@@ -118,6 +118,8 @@ pub enum Outcome {
     Failed(Failure),
     /// Cancelled at the scheduler's word.
     Aborted,
+    /// Never sent: between the scheduler's word and the sending, another reply asked the key to wait until then.
+    Unsent(Moment),
 }
 
 /// What an outcome means for its sample: how the attempt is kept, and whether its next one is a repair.

@@ -1,0 +1,82 @@
+//! The credentials' names.
+
+use crate::cli::settings::error::SettingsError;
+use crate::cli::settings::layers::{Layers, Raw};
+use crate::cli::settings::resolve::Invocation;
+use crate::cli::settings::values::{bad, shown};
+use crate::model::{CallSettings, KeySettings, KeySource, ProviderKind};
+
+/// The keys: from flags, else from the file, else the provider's usual variable.
+pub(super) fn keys(
+    layers: &Layers,
+    invocation: &Invocation,
+    call: &CallSettings,
+) -> Result<Vec<KeySettings>, SettingsError> {
+    let mut keys = Vec::new();
+    for text in &invocation.key_env {
+        let Some((label, variable)) =
+            text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
+        else {
+            return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
+        };
+        let source = KeySource::Variable(variable.to_owned());
+        keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0 });
+    }
+    if keys.is_empty()
+        && let Some(file) = layers.file()
+    {
+        for (at, table) in file.keys().iter().enumerate() {
+            let origin = file.origin(table.line);
+            let text = |name: &str| match table.members.get(name) {
+                None => Ok(None),
+                Some(Raw::Text(text)) => Ok(Some(text.clone())),
+                Some(other) => {
+                    Err(bad(&origin, &format!("keys.{name}"), format!("must be text, not {}", shown(other))))
+                }
+            };
+            let source = match (text("env")?, text("file")?) {
+                (Some(variable), None) => KeySource::Variable(variable),
+                (None, Some(path)) => KeySource::File(layers.path(&origin, &path)),
+                _ => {
+                    return Err(bad(
+                        &origin,
+                        "keys",
+                        "needs either `env` or `file`, the name of where the key is",
+                    ));
+                }
+            };
+            let concurrency = match table.members.get("concurrency") {
+                None => 0,
+                Some(Raw::Number(text)) => {
+                    text.parse().map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?
+                }
+                Some(other) => {
+                    return Err(bad(
+                        &origin,
+                        "keys.concurrency",
+                        format!("must be a whole number, not {}", shown(other)),
+                    ));
+                }
+            };
+            let label = text("label")?.unwrap_or_else(|| format!("key-{}", at + 1));
+            keys.push(KeySettings { label, source, concurrency });
+        }
+    }
+    for (at, key) in keys.iter().enumerate() {
+        if keys[..at].iter().any(|other| other.label == key.label) {
+            return Err(SettingsError::Conflict(format!(
+                "two keys are labelled `{}`: give each its own label",
+                key.label
+            )));
+        }
+    }
+    if keys.is_empty() {
+        let source = match call.provider {
+            ProviderKind::Openai => KeySource::DefaultVariable("OPENAI_API_KEY".to_owned()),
+            ProviderKind::Anthropic => KeySource::DefaultVariable("ANTHROPIC_API_KEY".to_owned()),
+            ProviderKind::Mock => KeySource::Nothing,
+        };
+        keys.push(KeySettings { label: "default".to_owned(), source, concurrency: 0 });
+    }
+    Ok(keys)
+}

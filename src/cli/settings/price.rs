@@ -1,0 +1,65 @@
+//! What tokens cost.
+
+use rust_decimal::Decimal;
+
+use crate::cli::settings::error::SettingsError;
+use crate::cli::settings::file::PRICE_MEMBERS;
+use crate::cli::settings::layers::{Layers, Raw};
+use crate::cli::settings::resolve::Invocation;
+use crate::cli::settings::values::{bad, shown};
+use crate::provider::{Price, PriceTable};
+
+/// The price of the model: `--price`, else `[price]`, else the built-in table.
+pub(super) fn price(
+    layers: &Layers,
+    invocation: &Invocation,
+    model: &str,
+) -> Result<Option<Price>, SettingsError> {
+    let mut rates: Vec<(String, Decimal)> = Vec::new();
+    if let Some(text) = &invocation.price {
+        for part in text.split(',') {
+            let rate = part.split_once('=').and_then(|(name, rate)| {
+                Some((name.trim().to_owned(), Decimal::from_str_exact(rate.trim()).ok()?))
+            });
+            let Some(rate) = rate else {
+                return Err(SettingsError::Conflict(format!(
+                    "--price {text}: write it as in input=1,output=4, in USD per million tokens"
+                )));
+            };
+            rates.push(rate);
+        }
+    } else {
+        for id in PRICE_MEMBERS {
+            if let Some((origin, raw)) = layers.in_file(id) {
+                let rate = match &raw {
+                    Raw::Number(text) => Decimal::from_str_exact(text).ok(),
+                    _ => None,
+                };
+                let Some(rate) = rate else {
+                    return Err(bad(
+                        &origin,
+                        id,
+                        format!("must be a number of USD per million tokens, not {}", shown(&raw)),
+                    ));
+                };
+                rates.push((id.trim_start_matches("price.").to_owned(), rate));
+            }
+        }
+    }
+    if rates.is_empty() {
+        return Ok(PriceTable::built_in().price(model).copied());
+    }
+    let known = ["input", "cached_input", "cache_write", "output"];
+    if let Some((name, _)) = rates.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        return Err(SettingsError::Conflict(format!("price: `{name}` is none of {}", known.join(", "))));
+    }
+    let rate = |wanted: &str| rates.iter().find(|(name, _)| name == wanted).map(|(_, rate)| *rate);
+    let (Some(input), Some(output)) = (rate("input"), rate("output")) else {
+        return Err(SettingsError::Conflict(
+            "a price needs both input and output, in USD per million tokens".to_owned(),
+        ));
+    };
+    Price::per_million(input, rate("cached_input"), rate("cache_write"), output)
+        .map(Some)
+        .map_err(|error| SettingsError::Conflict(error.to_string()))
+}

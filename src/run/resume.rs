@@ -1,0 +1,135 @@
+//! Which run a command works on: its lock, whether it continues, and what of it has ended.
+
+use std::path::PathBuf;
+
+use crate::base::{Digest, RunId, WallTime};
+use crate::model::{Ending, Reason, Settings, Totals};
+use crate::run::error::RunError;
+use crate::run::execute::Plan;
+use crate::run::feed::FinishedRows;
+use crate::run::history::Retry;
+use crate::run::identity::job_key;
+use crate::run::lock::JobLock;
+use crate::store::{NewRun, RunRecord, Store};
+
+/// A run that is open: locked, found or made, its execution noted.
+pub(super) struct Opened {
+    pub(super) lock: JobLock,
+    pub(super) store: Store,
+    pub(super) record: RunRecord,
+    pub(super) retry: Retry,
+    pub(super) continued: bool,
+    /// The job's run before a new one, whose final failures are taken over.
+    pub(super) previous: Option<u64>,
+    pub(super) execution: u32,
+    pub(super) started: WallTime,
+}
+
+/// Takes the job's lock, then finds or opens its run.
+pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
+    let parent = plan.state.parent().map(PathBuf::from).unwrap_or_default();
+    let job = job_key(&plan.settings, &parent, plan.checked.digest);
+    crate::store::prepare_folder(&plan.state)?;
+    let mut lock = JobLock::take(&plan.state, job, plan.pid, &plan.host)?;
+    let store = Store::open(&plan.state)?;
+    let (record, retry, continued) = open_run(plan, &store, job, started)?;
+    lock.tell_run(record.id);
+    let previous = store.run_before(&job, record.seq)?.filter(|run| run.input_digest == record.input_digest);
+    let previous = previous.filter(|_| !continued).map(|run| run.seq);
+    let execution = store.begin_execution(record.seq, plan.pid, started)?;
+    store.update_settings(record.seq, &plan.record)?;
+    Ok(Opened { lock, store, record, retry, continued, previous, execution, started })
+}
+
+/// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it
+/// continues.
+fn open_run(
+    plan: &Plan,
+    store: &Store,
+    job: Digest,
+    now: WallTime,
+) -> Result<(RunRecord, Retry, bool), RunError> {
+    let newest = store.newest_run(&job)?.filter(|run| run.input_digest == plan.checked.digest);
+    let mut retry = plan.choice.retry.clone().unwrap_or_else(Retry::operational);
+    let wanted = match &plan.choice.run {
+        Some(text) => {
+            let named = store.find_run(text)?;
+            if named.job != job {
+                return Err(RunError::Usage(format!(
+                    "run {} belongs to another job: its input, model, prompt or schema differ from these",
+                    named.id
+                )));
+            }
+            if named.input_digest != plan.checked.digest {
+                return Err(RunError::Usage(format!("the input has changed since run {}", named.id)));
+            }
+            Some(named)
+        }
+        None if plan.choice.new => None,
+        None => newest.filter(|run| {
+            run.unfinished || plan.choice.retry.is_some() || has_room_for_truncated(run, &plan.settings)
+        }),
+    };
+    if let Some(run) = wanted {
+        if has_room_for_truncated(&run, &plan.settings) {
+            retry = retry.with(Reason::Truncated);
+        }
+        return Ok((run, retry, true));
+    }
+    let new = NewRun {
+        id: RunId::new(now),
+        job,
+        input_digest: plan.checked.digest,
+        input: plan.source.shown_as().to_owned(),
+        version: plan.settings.prompt.version.clone(),
+        settings: plan.record.clone(),
+        selected: plan.checked.selected,
+        started: now,
+    };
+    Ok((store.create_run(&new)?, retry, false))
+}
+
+/// Whether the length limit has grown since the run's last execution, and rows were truncated under it.
+fn has_room_for_truncated(run: &RunRecord, settings: &Settings) -> bool {
+    let Ok(record) = serde_json::from_str::<serde_json::Value>(&run.settings) else { return false };
+    let number = |name: &str| record.get(name).and_then(serde_json::Value::as_u64);
+    number("truncated").is_some_and(|rows| rows > 0)
+        && number("max_output_tokens").is_some_and(|limit| limit < settings.call.max_output_tokens)
+}
+
+/// Rows of a continued run that are passed over by number: each of their samples has ended, and none is asked again.
+pub(super) fn finished_rows(opened: &Opened, settings: &Settings) -> Result<FinishedRows, RunError> {
+    let mut finished = FinishedRows::default();
+    if !opened.continued {
+        return Ok(finished);
+    }
+    let planned = settings.ensemble.samples;
+    let mut current = (0, 0);
+    opened.store.reader()?.finished(opened.record.seq, &mut |row, _, ending| {
+        if current.0 != row {
+            current = (row, 0);
+        }
+        let has_ended = match ending {
+            Ending::Valid => true,
+            Ending::Failed(reason) => !opened.retry.reopens(reason),
+            _ => false,
+        };
+        current.1 += u16::from(has_ended);
+        if current.1 == planned {
+            finished.insert(row);
+        }
+    })?;
+    Ok(finished)
+}
+
+/// The settings' record with the number of truncated rows, so that a larger length limit finds them.
+pub(super) fn with_truncated(record: &str, totals: &Totals) -> String {
+    let truncated = totals.reason.get(&Reason::Truncated).copied().unwrap_or(0);
+    match serde_json::from_str(record) {
+        Ok(serde_json::Value::Object(mut members)) => {
+            members.insert("truncated".to_owned(), truncated.into());
+            serde_json::Value::Object(members).to_string()
+        }
+        _ => record.to_owned(),
+    }
+}
