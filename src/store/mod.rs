@@ -33,4 +33,4 @@ pub use history::{Replayed, RowHistory};
 pub use open::Store;
 pub use reader::Reader;
 pub use runs::{NewRun, RunRecord};
-pub use writer::{OnCommit, Writer};
+pub use writer::{OnCommit, Writer, Written};
