@@ -212,6 +212,7 @@ fn drive(
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
         retry: opened.retry.clone(),
+        started: opened.started,
     };
     let parts = WorkerParts {
         settings,
