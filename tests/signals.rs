@@ -183,3 +183,19 @@ fn a_run_that_backs_off_stops_at_once() {
         ["pass/valid", "skipped/interrupted", "skipped/interrupted"]
     );
 }
+
+#[test]
+fn a_run_that_waits_for_a_reader_of_its_output_leaves_at_the_second_signal() {
+    let provider = Provider::start(echo);
+    let verify = Verify::new().file("in.jsonl", numbered(5));
+    assert!(std::process::Command::new("mkfifo").arg(verify.path("pipe")).status().unwrap().success());
+    let running = ask(verify.again(), &provider.url()).args(["-o", "pipe"]).spawn();
+    provider.wait_for_calls(5);
+    let begun = Instant::now();
+    running.signal("TERM");
+    running.signal("TERM");
+    running.wait().expect_code(143);
+    assert!(begun.elapsed() < SECOND + SECOND / 2, "it took {:?}", begun.elapsed());
+    ask(verify.again(), &provider.url()).run().expect_code(0);
+    assert_eq!(provider.count(), 5);
+}
