@@ -198,7 +198,7 @@ fn no_more_rows_are_loaded_than_the_window_holds() {
     let calls = provider.calls();
     assert_eq!(calls.iter().map(Call::user).collect::<Vec<_>>(), ["canary", "same", "beyond"]);
     assert!(
-        calls[2].at - calls[1].at >= Duration::from_millis(400),
+        calls[2].at >= calls[1].at + Duration::from_millis(400),
         "a row beyond the window was sent while the window was full"
     );
     assert_eq!(outcome.json_lines("in.verified.jsonl").len(), window + 2);

@@ -129,7 +129,7 @@ mod tests {
             r#"sk/a+b"c\d"#,
             r#"sk\/a+b\"c\\d"#,
             r#"sk\\\/a+b\\\"c\\\\d"#,
-            r#"sk\u002fa\u002Bb\u0022c\u005cd"#,
+            r"sk\u002fa\u002Bb\u0022c\u005cd",
             r"sk%2Fa%2bb%22c%5Cd",
             r#"\u0073k/a+b\"c\\d"#,
         ] {
