@@ -23,7 +23,7 @@ use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::live::Bus;
 use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
 use crate::run::worker::{Done, Job, Worker};
-use crate::store::{Entry, StoreError, Writer};
+use crate::store::{Entry, StoreError, Writer, Written};
 
 /// How often observers are told how things stand.
 const TICK: Duration = Duration::from_millis(200);
@@ -35,8 +35,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// The token of a lease among those of rows, which count from 1.
 const LEASE: u64 = 0;
 
-/// Rows that are on disk, or why nothing goes there any more.
-pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
+/// How far the store has come, or why it comes no further.
+pub(super) type Commit = Result<Written, Arc<StoreError>>;
 
 /// Makes the worker when the first request is about to go, which is when keys are looked up.
 pub(super) type MakeWorker<'a> = Box<dyn FnOnce(&Credentials) -> Result<Worker, StopCause> + 'a>;
@@ -177,7 +177,8 @@ impl Driver<'_> {
         let now = self.clock.now();
         match woken {
             Woken::Stop(signal) => self.on_stop(now, signal),
-            Woken::Commit(Some(Ok(rows))) => self.on_commit(now, rows),
+            Woken::Commit(Some(Ok(Written::Kept(attempts)))) => self.scheduler.on_kept(attempts),
+            Woken::Commit(Some(Ok(Written::Durable(rows)))) => self.on_commit(now, rows),
             Woken::Commit(Some(Err(error))) => {
                 self.stop_for(StopCause::Unable(error.to_string()));
                 self.tasks.abort_all();
@@ -400,6 +401,7 @@ impl Driver<'_> {
             replied: record.http_status.is_some(),
             is_retry,
         };
+        self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });
         self.bus.emit(now, EventKind::AttemptFinished(fact));
     }

@@ -228,6 +228,7 @@ fn drive(
         fixed_bytes: fixed_bytes(settings),
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
+        started: opened.started,
     };
     let parts = WorkerParts {
         settings,

@@ -5,9 +5,9 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use crate::base::{AttemptKey, DigestBuilder, Money};
+use crate::base::{AttemptKey, DigestBuilder, Money, WallTime};
 use crate::dataset::Rows;
-use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent};
+use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent, StoredAnswer};
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
 use crate::provider::{Price, bound};
@@ -51,7 +51,7 @@ pub(super) struct FeedPlan {
     pub(super) store: Reader,
     /// Number of the run in the store.
     pub(super) run: u64,
-    /// The job's run before this one, if this one is new and its final failures are to be taken over.
+    /// The job's run before this one, whose final failures are taken over.
     pub(super) previous: Option<u64>,
     /// Whether the run has earlier executions.
     pub(super) continued: bool,
@@ -62,6 +62,8 @@ pub(super) struct FeedPlan {
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
+    /// When the execution began.
+    pub(super) started: WallTime,
 }
 
 /// A row that is ready for the scheduler, with what its requests need.
@@ -279,12 +281,13 @@ impl FeedPlan {
         if let Some(found) = self.store.lookup_failure(self.run, hash)? {
             // An own failure that is asked again is not taken from itself.
             let own = found.key.ticket();
-            if (own.row, own.sample) != (row, number) {
-                self.take_failure(sample, found.ending, found.key);
+            if (own.row, own.sample) != (row, number) && !self.is_asked_again(&found)? {
+                Self::take_failure(sample, found.ending, found.key);
             }
             return Ok(());
         }
-        let Some(previous) = self.previous else { return Ok(()) };
+        // What was asked in this run is not answered out of the one before.
+        let Some(previous) = self.previous.filter(|_| sample.next_attempt == 1) else { return Ok(()) };
         let history = self.store.row(previous, row)?;
         let last = history.attempts.iter().rev().find(|attempt| {
             attempt.ticket.sample == number
@@ -294,22 +297,41 @@ impl FeedPlan {
         if let Some(attempt) = last
             && let Ok(key) = AttemptKey::new(previous, attempt.ticket)
         {
-            self.take_failure(sample, attempt.ending, key);
+            self.take_over(sample, attempt.ending, key);
             return Ok(());
         }
         let replay = history.replays.into_iter().find(|replay| replay.sample == number);
         if let Some(replay) = replay
             && let Some(source) = replay.source.filter(|source| source.hash == *hash)
         {
-            self.take_failure(sample, source.ending, replay.from);
+            self.take_over(sample, source.ending, replay.from);
         }
         Ok(())
     }
 
-    fn take_failure(&self, sample: &mut Sample, ending: Ending, key: AttemptKey) {
+    /// Whether this command asks a failed request again and has not done so yet. Once it has, the failure is shared
+    /// like any.
+    fn is_asked_again(&mut self, found: &StoredAnswer) -> Result<bool, RunError> {
+        let Ending::Failed(reason) = found.ending else { return Ok(false) };
+        if !self.retry.reopens(reason) {
+            return Ok(false);
+        }
+        let ticket = found.key.ticket();
+        let history = self.store.row(found.key.run(), ticket.row)?;
+        let made = history.attempts.iter().find(|attempt| attempt.ticket == ticket);
+        Ok(made.is_none_or(|attempt| attempt.started < self.started))
+    }
+
+    /// Takes a failure of the run before, unless this command asks for such rows again.
+    fn take_over(&self, sample: &mut Sample, ending: Ending, key: AttemptKey) {
+        if !matches!(ending, Ending::Failed(reason) if self.retry.reopens(reason)) {
+            Self::take_failure(sample, ending, key);
+        }
+    }
+
+    fn take_failure(sample: &mut Sample, ending: Ending, key: AttemptKey) {
         if let Ending::Failed(reason) = ending
             && !reason.is_operational()
-            && !self.retry.reopens(reason)
         {
             sample.state = SampleState::Failed(reason);
             sample.source = Some(key);
