@@ -29,6 +29,11 @@ const TICKS_A_SNAPSHOT: u32 = 5;
 /// How long requests in flight may go on after the first signal.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
+/// How long after the wait of a key replies are still looked for before each request.
+const SETTLING: Duration = Duration::from_secs(1);
+/// How often they are looked for at most before something is sent.
+const SETTLING_TURNS: usize = 8;
+
 /// Rows that are on disk, or why nothing goes there any more.
 pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
 
@@ -57,6 +62,8 @@ pub(super) struct Driver<'a> {
     pub(super) cause: Option<StopCause>,
     pub(super) last_fault: String,
     pub(super) next_tick: Moment,
+    /// Until when a server that asks to wait is likely to ask for more.
+    pub(super) settles_until: Moment,
     pub(super) ticks: u32,
 }
 
@@ -131,6 +138,9 @@ impl Driver<'_> {
             if !self.wake(woken) {
                 break;
             }
+            if self.settles_until.since(self.clock.now()) > Duration::ZERO {
+                self.settle().await;
+            }
         }
         self.tell();
         let last = self.snapshot();
@@ -141,6 +151,21 @@ impl Driver<'_> {
             finished: totals.status.total(),
             sent: totals.attempts,
             last,
+        }
+    }
+
+    /// Takes in the replies that lie in the sockets before anything is sent: one of them may have made the wait of
+    /// a key longer, and its connection would carry the next request at once. A turn looks at the sockets, the next
+    /// one lets their tasks read.
+    async fn settle(&mut self) {
+        for _ in 0..SETTLING_TURNS {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            let Some(task) = self.tasks.try_join_next_with_id() else { return };
+            self.on_task(task);
+            while let Some(task) = self.tasks.try_join_next_with_id() {
+                self.on_task(task);
+            }
         }
     }
 
@@ -399,6 +424,7 @@ impl Driver<'_> {
             }
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
+                self.settles_until = self.settles_until.max(until.after(SETTLING));
                 let key = label(key);
                 let until = Some(self.clock.wall().after(wait));
                 self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });

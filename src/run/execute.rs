@@ -32,6 +32,9 @@ use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
 
+/// The most tasks that run between two looks at the sockets.
+const TASKS_A_TURN: u32 = 1_024;
+
 /// Which run to execute.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
@@ -223,6 +226,8 @@ fn drive(
     let make_worker: MakeWorker<'_> = Box::new(move |credentials| parts.make(credentials));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // All replies that have come are read before the driver's turn.
+        .event_interval(TASKS_A_TURN)
         .build()
         .map_err(|source| RunError::Start { what: "the runtime", source })?;
     let driver = Driver {
@@ -246,6 +251,7 @@ fn drive(
         cause: None,
         last_fault: String::new(),
         next_tick: begun,
+        settles_until: begun,
         ticks: 0,
     };
     Ok(runtime.block_on(driver.drive()))
