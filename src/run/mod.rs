@@ -17,6 +17,7 @@ mod identity;
 mod join;
 mod live;
 mod lock;
+mod reading;
 mod result;
 mod resume;
 mod stop;

@@ -1,18 +1,18 @@
 //! One attempt: from a prompt to an outcome and the record of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::answer::Unread;
-use crate::base::{Clock, Money, Redactor, RunId, SystemClock, WallTime};
+use crate::base::{Clock, Moment, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
-    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Reason, Repair,
-    ReplyContent, Usage,
+    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, Usage,
 };
-use crate::policy::{Assignment, Outcome};
-use crate::provider::{Codec, Price, cost};
+use crate::policy::{Assignment, Feedback, Outcome, Pressure};
+use crate::provider::{Codec, Price, cost, headroom};
 use crate::run::history::RowJudge;
+use crate::run::reading::{Understood, understand};
 use crate::transport::{Http, HttpEndpoint};
 
 /// What makes attempts. Shared by all tasks of an execution.
@@ -26,6 +26,9 @@ pub(super) struct Worker {
     pub(super) clock: Arc<SystemClock>,
     pub(super) labels: Vec<String>,
     pub(super) redactor: Redactor,
+    /// Until when each key waits, as nanoseconds of the run's clock: known here as soon as a reply is read, which is
+    /// before the driver hears of it.
+    pub(super) holds: Vec<AtomicU64>,
 }
 
 /// The way to the provider.
@@ -61,11 +64,22 @@ pub(super) struct Done {
     pub(super) lesson: Option<Lesson>,
     /// What the request was encoded with.
     pub(super) learned: Arc<Learned>,
+    /// What it tells of its key.
+    pub(super) feedback: Feedback,
 }
 
 impl Worker {
     pub(super) async fn attempt(self: Arc<Self>, job: Job) -> Done {
+        if self.held_until(job.assignment.key).is_some_and(|until| until > Moment::ORIGIN) {
+            // The server throttles this key: replies that have arrived are read before a new request goes, by their
+            // connections in the first turn and by their tasks in the second.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
         let begun = self.clock.now();
+        if let Some(until) = self.held_until(job.assignment.key).filter(|until| *until > begun) {
+            return self.unsent(&job, until);
+        }
         let body = self.codec.encode(&job.prompt, &job.learned, job.repair.as_deref());
         let ticket = job.assignment.ticket;
         let reply = match &self.line {
@@ -86,6 +100,35 @@ impl Worker {
         self.read(&job, reply, took)
     }
 
+    fn held_until(&self, key: usize) -> Option<Moment> {
+        let nanos = self.holds.get(key)?.load(Ordering::Relaxed);
+        Some(Moment::from_origin(Duration::from_nanos(nanos)))
+    }
+
+    fn hold(&self, key: usize, wait: Duration) {
+        if let Some(hold) = self.holds.get(key) {
+            let until = self.clock.now().after(wait).offset().as_nanos();
+            hold.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// A request that was not sent, because its key was asked to wait meanwhile.
+    fn unsent(&self, job: &Job, until: Moment) -> Done {
+        let took = Duration::ZERO;
+        let (record, learned) = (self.record(job, took), Arc::clone(&job.learned));
+        let outcome = Outcome::Unsent(until);
+        Done {
+            assignment: job.assignment,
+            outcome,
+            record,
+            took,
+            repair: None,
+            lesson: None,
+            learned,
+            feedback: Feedback::default(),
+        }
+    }
+
     /// A task that was cancelled: the request was under way.
     pub(super) fn abandoned(&self, job: &Job, took: Duration) -> Done {
         let record = self.record(job, took);
@@ -97,6 +140,7 @@ impl Worker {
             repair: None,
             lesson: None,
             learned: Arc::clone(&job.learned),
+            feedback: Feedback::default(),
         }
     }
 
@@ -129,115 +173,37 @@ impl Worker {
 
     fn read(&self, job: &Job, reply: Result<HttpReply, Failure>, took: Duration) -> Done {
         let mut record = self.record(job, took);
-        let mut done_repair = None;
-        let reply = match reply {
-            Ok(reply) => reply,
+        let mut remaining = None;
+        let understood = match reply {
             Err(failure) => {
                 record.error = Some(self.redactor.redact_text(&failure.message));
-                let outcome = Outcome::Failed(failure);
-                return Done {
-                    assignment: job.assignment,
-                    outcome,
-                    record,
-                    took,
-                    repair: None,
-                    lesson: None,
-                    learned: Arc::clone(&job.learned),
-                };
+                Understood::new(Outcome::Failed(failure))
+            }
+            Ok(reply) => {
+                remaining = headroom(&reply);
+                let decoded = self.codec.decode(&reply, &job.learned, self.clock.wall());
+                record.http_status = Some(reply.status);
+                record.request_id = decoded.request_id;
+                record.raw = reply.body;
+                let understood = understand(self.judge.reader(), decoded.content, &mut record);
+                self.account(job, &mut record, decoded.usage, &understood);
+                understood
             }
         };
-        let decoded = self.codec.decode(&reply, &job.learned, self.clock.wall());
-        record.http_status = Some(reply.status);
-        record.request_id = decoded.request_id;
-        record.raw = reply.body;
-        let mut lesson = None;
-        let mut text_len = 0;
-        let outcome = match decoded.content {
-            ReplyContent::Text(text) => {
-                text_len = text.len();
-                match self.judge.reader().read(&text) {
-                    Ok((answer, vote)) => {
-                        record.answer = Some(answer.text);
-                        record.extracted = answer.extracted;
-                        Outcome::Valid(vote)
-                    }
-                    Err(Unread::Empty) => {
-                        unusable(&mut record, Reason::Empty, "the answer holds no text".to_owned())
-                    }
-                    Err(Unread::Truncated) => unusable(
-                        &mut record,
-                        Reason::Truncated,
-                        "the answer ends inside of its thinking".to_owned(),
-                    ),
-                    Err(Unread::Invalid { errors }) => {
-                        let first = errors.first().map_or("it is no JSON", String::as_str);
-                        let message = cut(&format!("the answer does not satisfy the schema: {first}"));
-                        done_repair = Some(Repair { answer: text, errors });
-                        unusable(&mut record, Reason::InvalidAnswer, message)
-                    }
-                }
-            }
-            ReplyContent::Truncated(text) => {
-                text_len = text.len();
-                let message = "the answer stops at the length limit".to_owned();
-                unusable(&mut record, Reason::Truncated, message)
-            }
-            ReplyContent::Refused(words) => {
-                text_len = words.len();
-                let message = cut(&format!("the model refused: {words}"));
-                unusable(&mut record, Reason::Refused, message)
-            }
-            ReplyContent::Filtered(words) => {
-                let message = if words.is_empty() {
-                    "a content filter cut the answer".to_owned()
-                } else {
-                    cut(&format!("a content filter cut the answer: {words}"))
-                };
-                unusable(&mut record, Reason::Filtered, message)
-            }
-            ReplyContent::Empty => {
-                unusable(&mut record, Reason::Empty, "the answer holds no text".to_owned())
-            }
-            ReplyContent::Unusable(why) => {
-                done_repair = Some(Repair { answer: String::new(), errors: vec![why.clone()] });
-                unusable(&mut record, Reason::InvalidAnswer, cut(&why))
-            }
-            ReplyContent::Failed(failure) => {
-                record.error = Some(failure.message.clone());
-                if let FailureClass::Teaches(taught) = &failure.class {
-                    lesson = Some(taught.clone());
-                }
-                if failure.class == FailureClass::InvalidAnswer {
-                    let errors = vec![failure.message.clone()];
-                    done_repair = Some(Repair { answer: String::new(), errors });
-                }
-                Outcome::Failed(failure)
-            }
-        };
-        self.account(job, &mut record, decoded.usage, &outcome, text_len);
-        Done {
-            assignment: job.assignment,
-            outcome,
-            record,
-            took,
-            repair: done_repair,
-            lesson,
-            learned: Arc::clone(&job.learned),
+        let Understood { outcome, repair, lesson, .. } = understood;
+        if let Outcome::Failed(Failure { class: FailureClass::Throttled, wait: Some(wait), .. }) = &outcome {
+            self.hold(job.assignment.key, *wait);
         }
+        let feedback = feedback(&outcome, &record, remaining);
+        let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
+        Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
     }
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at
     /// four bytes a token.
-    fn account(
-        &self,
-        job: &Job,
-        record: &mut AttemptRecord,
-        usage: Option<Usage>,
-        outcome: &Outcome,
-        text_len: usize,
-    ) {
+    fn account(&self, job: &Job, record: &mut AttemptRecord, usage: Option<Usage>, understood: &Understood) {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
-        let is_error = matches!(outcome, Outcome::Failed(_));
+        let is_error = matches!(understood.outcome, Outcome::Failed(_));
         record.usage = match usage {
             None if is_error => {
                 record.cost = Some(Money::ZERO);
@@ -248,7 +214,7 @@ impl Worker {
                 let system = job.prompt.system.as_ref().map_or(0, String::len);
                 Some(Usage {
                     input: tokens(system + job.prompt.user.len()),
-                    output: tokens(text_len),
+                    output: tokens(understood.text_len),
                     ..Usage::default()
                 })
             }
@@ -261,19 +227,25 @@ impl Worker {
     }
 }
 
-fn unusable(record: &mut AttemptRecord, reason: Reason, message: String) -> Outcome {
-    record.error = Some(message);
-    Outcome::Unusable(reason)
+/// What a request's end tells of its key: 429 and 529 that the server had enough, 503 and a time-out that it may
+/// have, and any complete reply that it had not.
+fn feedback(outcome: &Outcome, record: &AttemptRecord, remaining: Option<f64>) -> Feedback {
+    let class = match outcome {
+        Outcome::Failed(failure) => Some(&failure.class),
+        _ => None,
+    };
+    let throttled = class == Some(&FailureClass::Throttled) || record.http_status == Some(529);
+    let timed_out = matches!(class, Some(FailureClass::Timeout { .. }));
+    let strained = timed_out || record.http_status == Some(503);
+    // A key at fault, a lost connection and a failed server say nothing of how much the key bears.
+    let speaks =
+        throttled || strained || record.http_status.is_some_and(|status| status < 300 || status == 400);
+    Feedback {
+        pressure: speaks.then_some(Pressure { throttled, strained, remaining }),
+        tokens: record.usage.map(|usage| usage.input.saturating_add(usage.output)).or(throttled.then_some(0)),
+    }
 }
 
 fn internal(message: &str) -> Failure {
     Failure { class: FailureClass::Server, code: None, message: message.to_owned(), wait: None }
-}
-
-/// At most 300 characters.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(300) {
-        Some((at, _)) => text[..at].to_owned(),
-        None => text.to_owned(),
-    }
 }

@@ -8,7 +8,7 @@ use crate::policy::breaker::BreakerVerdict;
 use crate::policy::keys::FaultRuling;
 use crate::policy::retry::backoff;
 use crate::policy::scheduler::machine::Scheduler;
-use crate::policy::scheduler::plan::{Assignment, Halt, Notice, Outcome, Ruling};
+use crate::policy::scheduler::plan::{Assignment, Feedback, Halt, Notice, Outcome, Ruling};
 use crate::policy::scheduler::window::UnitPhase;
 
 /// What the sample does next.
@@ -22,16 +22,25 @@ enum Next {
 
 impl Scheduler {
     /// A request has ended. Says how its attempt is to be kept.
-    pub fn on_outcome(&mut self, now: Moment, assignment: Assignment, outcome: Outcome) -> Ruling {
+    pub fn on_outcome(
+        &mut self,
+        now: Moment,
+        assignment: Assignment,
+        outcome: Outcome,
+        feedback: Feedback,
+    ) -> Ruling {
         let Assignment { ticket, key, .. } = assignment;
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.keys.on_end(key);
+        self.keys.on_end(key, ticket, feedback.pressure, feedback.tokens);
+        if let (Some(number), Some(tokens)) = (self.paced.remove(&ticket), feedback.tokens) {
+            self.pace.settle(number, tokens);
+        }
         if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
             unit.phase = UnitPhase::Idle;
             unit.next_attempt = ticket.attempt + 1;
             // Beyond this the store has no number for another attempt.
             if ticket.attempt >= AttemptKey::MAX_ATTEMPT
-                && !matches!(outcome, Outcome::Valid(_) | Outcome::Aborted)
+                && !matches!(outcome, Outcome::Valid(_) | Outcome::Aborted | Outcome::Unsent(_))
             {
                 self.keys.on_no_content(key, ticket, false);
                 return self.rule(
@@ -43,6 +52,7 @@ impl Scheduler {
             }
         }
         match outcome {
+            Outcome::Unsent(until) => self.on_unsent(now, assignment, until),
             Outcome::Valid(vote) => self.on_valid(key, ticket, vote),
             Outcome::Unusable(reason) => self.on_unusable(now, key, ticket, reason),
             Outcome::Failed(failure) => self.on_failure(now, key, ticket, &failure),
@@ -52,6 +62,19 @@ impl Scheduler {
                 self.rule(now, ticket, Ending::Abandoned, Next::Stay)
             }
         }
+    }
+
+    /// Nothing was sent: the attempt has not been, and the key waits.
+    fn on_unsent(&mut self, now: Moment, assignment: Assignment, until: Moment) -> Ruling {
+        let Assignment { ticket, key, repair } = assignment;
+        self.breaker.on_inconclusive();
+        self.keys.on_no_content(key, ticket, true);
+        self.keys.on_wait(key, now, until.since(now));
+        if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
+            unit.next_attempt = ticket.attempt;
+            unit.repair_next = repair;
+        }
+        self.rule(now, ticket, Ending::Abandoned, Next::Ready)
     }
 
     fn on_valid(&mut self, key: usize, ticket: Ticket, vote: Vote) -> Ruling {
