@@ -136,7 +136,7 @@ mod tests {
         ] {
             assert_eq!(redactor.redact_text(&format!("<{echo}>")), "<[redacted]>", "{echo}");
         }
-        assert_eq!(redactor.redact(br#"sk\/a sk\\ \u00 %2 % \"#), None);
+        assert_eq!(redactor.redact(br"sk\/a sk\\ \u00 %2 % \"), None);
     }
 
     #[test]

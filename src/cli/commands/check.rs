@@ -21,9 +21,6 @@ pub(super) struct Good {
     pub(super) warnings: Vec<String>,
 }
 
-/// The most problems that are listed.
-const LISTED: usize = 20;
-
 /// Checks template, schema, provider settings and every row, offline, and lists all problems together.
 pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     let mut problems = Vec::new();
@@ -129,9 +126,9 @@ fn way_out(settings: &Settings, malformed: u64) -> Option<String> {
 
 /// The first problems, and how many are not listed.
 fn listed(mut problems: Vec<String>, mut more: u64, way_out: Option<String>) -> Failure {
-    if problems.len() > LISTED {
-        more += (problems.len() - LISTED) as u64;
-        problems.truncate(LISTED);
+    if problems.len() > Failure::LISTED {
+        more += (problems.len() - Failure::LISTED) as u64;
+        problems.truncate(Failure::LISTED);
     }
     if more > 0 {
         problems.push(format!("{more} more problems are not listed"));
