@@ -75,7 +75,8 @@ fn values_with_backticks_and_number_texts_are_unharmed() {
     let answer = "{\"why\":\"```json\\n{\\\"ok\\\":1}\\n```\",\"n\":1.50,\"big\":9007199254740993}";
     let provider = Provider::start(move |_| Reply::answer(answer));
     let url = provider.url();
-    let args = ["run", "in.jsonl", "--model", "m", "--base-url", &url, "--prompt", "x", "--column", "why=string"];
+    let args =
+        ["run", "in.jsonl", "--model", "m", "--base-url", &url, "--prompt", "x", "--column", "why=string"];
     let args = [&args[..], &["--column", "n=number", "--column", "big=integer"]].concat();
     let outcome = Verify::new().file("in.jsonl", "{}\n").args(args).run().expect_code(0);
     let out = outcome.file("in.verified.jsonl");
@@ -117,7 +118,8 @@ fn a_refusal_and_a_filtered_answer_are_final() {
 
 #[test]
 fn tool_calls_that_nobody_asked_for_are_an_invalid_answer() {
-    let calls = json!([{"id": "c", "type": "function", "function": {"name": "search", "arguments": "{\"q\":1}"}}]);
+    let calls =
+        json!([{"id": "c", "type": "function", "function": {"name": "search", "arguments": "{\"q\":1}"}}]);
     let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
     let (requests, status, ..) = one(completion(&message, "tool_calls"));
     assert_eq!((requests, status.as_str()), (2, "error/invalid_answer"));
@@ -211,10 +213,16 @@ fn an_event_stream_in_reply_is_merged() {
 #[test]
 fn a_verdict_and_a_confidence_decide() {
     let provider = Provider::start(|call| {
-        let (ok, sure) = [(true, "0.8"), (true, "0.79"), (false, "0.95"), (false, "1.5")][call.row as usize - 1];
+        let (ok, sure) = match call.row {
+            1 => (true, "0.8"),
+            2 => (true, "0.79"),
+            3 => (false, "0.95"),
+            _ => (false, "1.5"),
+        };
         Reply::answer(&format!("{{\"ok\":{ok},\"sure\":{sure}}}"))
     });
-    let verify = job(&provider, 4).args(["--column", "sure=number", "--verdict", "ok", "--confidence", "sure"]);
+    let verify =
+        job(&provider, 4).args(["--column", "sure=number", "--verdict", "ok", "--confidence", "sure"]);
     let gates = ["--max-fail", "any", "--max-review", "any", "--max-error", "any", "--repair", "0"];
     let outcome = verify.args(gates).run().expect_code(0);
     let wanted = ["pass/agreed", "review/low_confidence", "fail/agreed", "error/invalid_answer"];
@@ -319,10 +327,14 @@ fn the_shown_row_and_the_summary_keep_their_schemas() {
     };
     let valid = schema("summary.schema.json");
     assert!(valid.is_valid(&summary), "{:?}", valid.iter_errors(&summary).next());
-    assert_eq!((&summary["attempts"], &summary["retries"], &summary["exit"]["code"]), (&json!(5), &json!(1), &json!(4)));
+    assert_eq!(
+        (&summary["attempts"], &summary["retries"], &summary["exit"]["code"]),
+        (&json!(5), &json!(1), &json!(4))
+    );
     let valid = schema("show.schema.json");
     for row in ["1", "2", "3"] {
-        let shown = outcome.again().args(["show", "last", row, "--format", "json"]).run().expect_code(0).json();
+        let shown =
+            outcome.again().args(["show", "last", row, "--format", "json"]).run().expect_code(0).json();
         assert!(valid.is_valid(&shown), "{:?}", valid.iter_errors(&shown).next());
     }
     let id = summary["run"].as_str().unwrap();
@@ -345,7 +357,8 @@ fn no_escape_code_where_nobody_can_see_colours() {
     }
     // On a terminal the same variables count.
     let verify = Verify::new().file("in.jsonl", support::job::rows(3));
-    let words: Vec<String> = asks(&provider, "in.jsonl", "{{ text }}").iter().map(|arg| format!("'{arg}'")).collect();
+    let words: Vec<String> =
+        asks(&provider, "in.jsonl", "{{ text }}").iter().map(|arg| format!("'{arg}'")).collect();
     let line = format!("{} {}", env!("CARGO_BIN_EXE_verify"), words.join(" "));
     let on_terminal = |name: &str, value: &str| {
         let mut script = Command::new("script");

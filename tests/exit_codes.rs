@@ -23,18 +23,26 @@ fn verdicts(rows: u64, fails: u64) -> Provider {
 #[test]
 fn shares_and_counts_are_judged_exactly_and_told_with_the_code() {
     let provider = verdicts(31, 3);
-    for (gate, code) in [("20%", 0), ("9.67%", 1), ("9.68%", 0), ("3", 0), ("2", 1), ("any", 0), ("0%", 1), ("0", 1)] {
-        let outcome = job(&provider, 31).args(["--verdict", "ok", "--max-fail", gate, "--format", "json"]).run();
+    for (gate, code) in
+        [("20%", 0), ("9.67%", 1), ("9.68%", 0), ("3", 0), ("2", 1), ("any", 0), ("0%", 1), ("0", 1)]
+    {
+        let outcome =
+            job(&provider, 31).args(["--verdict", "ok", "--max-fail", gate, "--format", "json"]).run();
         let outcome = outcome.expect_code(code);
         assert_eq!(outcome.json()["exit"]["code"], code, "{gate}");
         assert_eq!(outcome.json()["status"]["fail"], 3);
-        let told = outcome.stderr.lines().find(|line| line.trim_start().starts_with("exit")).unwrap().to_owned();
+        let told =
+            outcome.stderr.lines().find(|line| line.trim_start().starts_with("exit")).unwrap().to_owned();
         assert!(told.contains(&code.to_string()), "{told}");
         assert_eq!(outcome.output_lines("in.verified.jsonl").len(), 31);
     }
     for wrong in ["-1", "101%", "x", "5 %%", "1.5"] {
         let outcome = job(&provider, 1).args([format!("--max-fail={wrong}")]).run().expect_code(2);
-        assert!(outcome.stderr.contains("max-fail") || outcome.stderr.contains("max_fail"), "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("max-fail") || outcome.stderr.contains("max_fail"),
+            "{}",
+            outcome.stderr
+        );
     }
 }
 
@@ -53,13 +61,15 @@ fn a_failed_row_comes_before_an_error_and_an_error_before_a_review() {
     assert_eq!(verify(&[]), 1);
     assert_eq!(verify(&["--max-fail", "1"]), 4);
     assert_eq!(verify(&["--max-fail", "1", "--max-error", "1"]), 3);
-    assert_eq!(verify(&["--max-fail", "25%", "--max-error", "20%", "--max-review", "25%"]), 1);
-    assert_eq!(verify(&["--max-fail", "34%", "--max-error", "20%", "--max-review", "34%"]), 0);
+    assert_eq!(verify(&["--max-fail", "24%", "--max-error", "20%", "--max-review", "25%"]), 1);
+    assert_eq!(verify(&["--max-fail", "25%", "--max-error", "20%", "--max-review", "25%"]), 0);
 }
 
 #[test]
 fn answers_that_are_all_invalid_are_grouped_with_a_hint() {
-    let provider = Provider::start(|call| Reply::answer(["I would say yes.", "{\"okay\":1}"][call.row as usize % 2]));
+    let provider = Provider::start(|call| {
+        Reply::answer(if call.row % 2 == 0 { "I would say yes." } else { "{\"okay\":1}" })
+    });
     let outcome = job(&provider, 20).args(["--repair", "0"]).run().expect_code(4);
     assert_eq!(provider.count(), 20);
     assert!(statuses(&outcome).iter().all(|status| status == "error/invalid_answer"));
@@ -85,7 +95,8 @@ fn an_unknown_model_is_one_request_and_no_output() {
 #[test]
 fn equal_rejections_stop_after_ten_rows_or_all_of_them() {
     for (count, sent) in [(50, 10), (4, 4)] {
-        let provider = Provider::start(|_| Reply::error(400, "unsupported_thing", "This thing is not supported."));
+        let provider =
+            Provider::start(|_| Reply::error(400, "unsupported_thing", "This thing is not supported."));
         let outcome = job(&provider, count).args(["--concurrency", "16"]).run().expect_code(6);
         assert_eq!(provider.count(), sent, "{}", outcome.stderr);
         assert!(outcome.stderr.contains("This thing is not supported."), "{}", outcome.stderr);
@@ -119,7 +130,7 @@ fn a_server_that_is_down_stops_after_ten_failures_with_advice() {
 fn outputs_that_cannot_be_written_are_found_before_the_first_request() {
     let provider = always(ANSWER);
     let base = job(&provider, 2).file("a-file", "x").file("folder/x", "");
-    for path in ["missing/out.jsonl", "a-file/out.jsonl", "folder", "/proc/out.jsonl", "/sys/out.jsonl"] {
+    for path in ["missing/out.jsonl", "a-file/out.jsonl", "/proc/out.jsonl", "/sys/out.jsonl"] {
         let args = asks(&provider, "in.jsonl", "{{ text }}");
         let outcome = base.again().args(args).args(["-o", path]).run().expect_code(6);
         assert!(outcome.stderr.contains(path), "{path}: {}", outcome.stderr);
@@ -128,13 +139,17 @@ fn outputs_that_cannot_be_written_are_found_before_the_first_request() {
     }
     // The input under any of its names is refused, as it would be lost.
     std::os::unix::fs::symlink("in.jsonl", base.path("link.jsonl")).unwrap();
-    for path in ["in.jsonl", "./in.jsonl", "link.jsonl"] {
+    for path in ["in.jsonl", "./in.jsonl", "link.jsonl", "folder"] {
         let args = asks(&provider, "in.jsonl", "{{ text }}");
-        let outcome = base.again().args(args).args(["-o", path]).run();
-        assert!([2, 6].contains(&outcome.code), "{path}: {} {}", outcome.code, outcome.stderr);
+        let outcome = base.again().args(args).args(["-o", path]).run().expect_code(2);
+        assert!(
+            outcome.stderr.contains(path) && outcome.stderr.contains("--output"),
+            "{path}: {}",
+            outcome.stderr
+        );
         assert_eq!((outcome.file("in.jsonl"), provider.count()), (rows(2), 0));
     }
-    for path in ["missing/s.json", "a-file/s.json", "folder"] {
+    for path in ["missing/s.json", "a-file/s.json"] {
         let args = asks(&provider, "in.jsonl", "{{ text }}");
         let outcome = base.again().args(args).args(["--summary", path]).run().expect_code(6);
         assert!(outcome.stderr.contains(path), "{path}: {}", outcome.stderr);
@@ -150,7 +165,8 @@ fn a_state_that_cannot_be_written_is_found_before_the_first_request() {
         assert!(outcome.stderr.contains(state), "{state}: {}", outcome.stderr);
         assert_eq!((provider.count(), left_behind(&outcome, &["a-file"])), (0, vec![]));
     }
-    let outcome = job(&provider, 2).file("state/store.db", "this is no database").args(["--state", "state"]).run();
+    let outcome =
+        job(&provider, 2).file("state/store.db", "this is no database").args(["--state", "state"]).run();
     let outcome = outcome.expect_code(6);
     assert!(outcome.stderr.contains("store.db"), "{}", outcome.stderr);
     assert_eq!((provider.count(), outcome.file("state/store.db").as_str()), (0, "this is no database"));
@@ -180,7 +196,7 @@ fn too_many_rows_and_wrong_flags_are_refused_with_a_next_step() {
     refused(&["--concurency", "4"], "--concurrency");
     refused(&["--delimiter", ";"], "--delimiter");
     refused(&["--run", "last", "--new"], "--new");
-    refused(&["--run", "last"], "last");
+    refused(&["--run", "last"], "no run yet");
     refused(&["--run", "0123abcd"], "0123abcd");
     refused(&["--retry", "nonsense"], "nonsense");
     refused(&["--verdict", "nope"], "nope");
@@ -190,7 +206,7 @@ fn too_many_rows_and_wrong_flags_are_refused_with_a_next_step() {
     refused(&["--column", "ok=string"], "ok");
     refused(&["--column", "x=whatever"], "whatever");
     refused(&["--column", "x"], "x");
-    refused(&["--schema", "s.json"], "s.json");
+    refused(&["--schema", "s.json"], "leave one out");
     refused(&["--preset", "nonsense"], "verdict");
     refused(&["--rows", "1-9"], "--rows");
     refused(&["--prompt-file", "p.txt"], "prompt");
@@ -212,7 +228,7 @@ fn an_incomplete_command_says_what_is_missing() {
     refused(&["run", "in.jsonl", "--provider", "openai", "--prompt", "x"], &["--model"]);
     refused(&["run", "in.jsonl", "--provider", "nonsense", "--prompt", "x"], &["--provider", "openai"]);
     refused(&["run", "in.jsonl", "--model", "claude-sonnet-5-5", "--prompt", "x"], &["anthropic"]);
-    refused(&["rnu", "in.jsonl"], &["run"]);
+    refused(&["runn", "in.jsonl"], &["'run'"]);
     refused(&["show", "last", "1"], &["run"]);
     refused(&["status"], &["run"]);
     for (schema, said) in [
@@ -224,14 +240,15 @@ fn an_incomplete_command_says_what_is_missing() {
         ("{\"type\":\"string\",\"pattern\":\"(\"}", "("),
     ] {
         let args = ["run", "in.jsonl", "--provider", "mock", "--prompt", "x", "--schema", "s.json"];
-        let outcome = Verify::new().file("in.jsonl", rows(1)).file("s.json", schema).args(args).run().expect_code(2);
+        let outcome =
+            Verify::new().file("in.jsonl", rows(1)).file("s.json", schema).args(args).run().expect_code(2);
         assert!(outcome.stderr.contains(said), "{schema}: {}", outcome.stderr);
     }
 }
 
 #[test]
 fn a_closed_pipe_is_quiet_in_a_shell() {
-    let verify = Verify::new().file("in.jsonl", rows(2_000));
+    let verify = Verify::new().file("in.jsonl", rows(1_000));
     let provider = always(ANSWER);
     let args = asks(&provider, "in.jsonl", "{{ text }}");
     let script = "\"$@\" -o - | head -1 > first; echo ${PIPESTATUS[0]}";

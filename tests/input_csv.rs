@@ -165,7 +165,7 @@ fn a_field_of_five_megabytes_goes_out_and_comes_back() {
 fn an_unclosed_quote_ends_at_the_longest_record_and_is_told_where_it_opened() {
     let mut csv = "id,text\n1,a\n2,b\n3,\"open\n".to_owned();
     for n in 4..200_000 {
-        csv.push_str(&format!("{n},some text\n"));
+        csv.extend([n.to_string().as_str(), ",some text\n"]);
     }
     let said = refused(&csv, "{{ text }}", &["--max-record", "65536"]);
     holds(&said, &["line 4", "65536"]);
@@ -229,8 +229,7 @@ fn columns_that_collide_are_refused_with_the_prefix() {
     let outcome = run(&provider, "ok,text\na,b\n", "{{ text }}", &["--prefix", "ai_"], 0);
     let out = outcome.file("in.verified.csv");
     assert!(out.starts_with("ok,text,ai_ok,verify_status,") && out.contains("\na,b,true,pass,"), "{out}");
-    let outcome =
-        run(&provider, "verify_status,text\na,b\n", "{{ text }}", &["--result-field", "judge"], 0);
+    let outcome = run(&provider, "verify_status,text\na,b\n", "{{ text }}", &["--result-field", "judge"], 0);
     holds(&outcome.file("in.verified.csv"), &["verify_status,text,ok,judge_status,judge_reason,"]);
 }
 
@@ -255,7 +254,9 @@ fn rows_are_selected_by_their_number_in_the_file() {
         let outcome = run(&provider, csv, "{{ n }}", &["--rows", wrong], 2);
         holds(&outcome.stderr, &["--rows"]);
     }
-    for both in [["--limit", "1", "--rows", "1"], ["--limit", "1", "--pick", "1"], ["--rows", "1", "--pick", "1"]] {
+    for both in
+        [["--limit", "1", "--rows", "1"], ["--limit", "1", "--pick", "1"], ["--rows", "1", "--pick", "1"]]
+    {
         run(&provider, csv, "{{ n }}", &both, 2);
     }
 }
@@ -286,8 +287,11 @@ fn many_malformed_rows_are_listed_together_to_the_twentieth() {
 #[test]
 fn a_folder_a_missing_file_and_an_unknown_extension_are_no_input() {
     let provider = always("{\"ok\":true}");
-    let verify = Verify::new().file("folder.csv/x", "").file("in.dat", "a\n1\n").patience(Duration::from_secs(20));
-    for (input, said) in [("missing.csv", "missing.csv"), ("folder.csv", "folder.csv"), ("in.dat", "--input-format")] {
+    let verify =
+        Verify::new().file("folder.csv/x", "").file("in.dat", "a\n1\n").patience(Duration::from_secs(20));
+    for (input, said) in
+        [("missing.csv", "missing.csv"), ("folder.csv", "folder.csv"), ("in.dat", "--input-format")]
+    {
         let outcome = verify.again().args(asks(&provider, input, "{{ a }}")).run().expect_code(2);
         holds(&outcome.stderr, &[said]);
     }

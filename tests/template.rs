@@ -77,7 +77,10 @@ fn a_number_must_be_made_one_before_it_is_compared() {
     // Where only some rows hold a number there, only these fail.
     let provider = always("{\"ok\":true}");
     let outcome = run(&provider, "{\"n\":5}\n{\"n\":\"5\"}\n", "{% if n == '5' %}5{% endif %}!", &[], 4);
-    assert_eq!((provider.count(), statuses(&outcome)), (1, vec!["error/bad_input".into(), "pass/valid".into()]));
+    assert_eq!(
+        (provider.count(), statuses(&outcome)),
+        (1, vec!["error/bad_input".into(), "pass/valid".into()])
+    );
     assert!(results(&outcome)[0]["error"].as_str().unwrap().contains("|int"));
 }
 

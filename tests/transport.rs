@@ -3,11 +3,11 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
 use support::command::Verify;
-use support::job::{always, job, results, statuses};
+use support::job::{always, epoch, gap, job, results, statuses, zipped};
 use support::mock::Mock;
 use support::provider::{Provider, Reply};
 
@@ -24,18 +24,13 @@ fn waited(first: impl Fn() -> Reply + Send + 'static, more: &[&str]) -> Duration
     job(&provider, 1).args(more.iter().copied()).run().expect_code(0);
     let calls = provider.calls();
     assert_eq!(calls.len(), 2);
-    calls[1].at - calls[0].at
-}
-
-/// Seconds since the epoch, whole and the rest.
-fn epoch() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+    gap(&calls[0], &calls[1])
 }
 
 #[test]
 fn every_form_of_a_servers_wait_is_kept_by_the_servers_clock() {
     let millis = Duration::from_millis;
-    let cases: Vec<(Vec<(&str, &str)>, &str, u64)> = vec![
+    let cases = vec![
         (vec![("retry-after-ms", "300")], "", 300),
         (vec![("retry-after-ms", "300"), ("retry-after", "30")], "", 300),
         (vec![("retry-after", "0.3")], "", 300),
@@ -59,15 +54,15 @@ fn every_form_of_a_servers_wait_is_kept_by_the_servers_clock() {
             scope.spawn(move || {
                 let owned: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
                 let message = message.to_owned();
-                let gap = waited(
+                let waits = waited(
                     move || {
                         let headers: Vec<_> = owned.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
                         throttle(&headers, &message)
                     },
                     &["--max-backoff", "1ms"],
                 );
-                assert!(gap >= millis(least), "{headers:?}: {gap:?}");
-                assert!(gap < millis(least + 5_000), "{headers:?}: {gap:?} is another wait");
+                assert!(waits >= millis(least), "{headers:?}: {waits:?}");
+                assert!(waits < millis(least + 5_000), "{headers:?}: {waits:?} is another wait");
             });
         }
     });
@@ -84,7 +79,7 @@ fn an_http_date_is_kept_and_one_of_the_past_is_no_hint() {
             return Reply::answer(ANSWER);
         }
         let until = Duration::from_secs(epoch().as_secs() + 2);
-        *began.lock().unwrap() = Some(epoch() - call.at);
+        *began.lock().unwrap() = epoch().checked_sub(call.at);
         *given.lock().unwrap() = until;
         throttle(&[("retry-after", &httpdate::fmt_http_date(UNIX_EPOCH + until))], "")
     });
@@ -92,8 +87,8 @@ fn an_http_date_is_kept_and_one_of_the_past_is_no_hint() {
     let second = start.lock().unwrap().unwrap() + provider.calls()[1].at;
     // Clock reading on the way costs a moment; the wait itself is never shorter than the date.
     assert!(second + Duration::from_millis(5) >= *asked.lock().unwrap(), "{second:?}");
-    let gap = waited(|| throttle(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")], ""), &[]);
-    assert!(gap < Duration::from_secs(5), "{gap:?}");
+    let waits = waited(|| throttle(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")], ""), &[]);
+    assert!(waits < Duration::from_secs(5), "{waits:?}");
 }
 
 #[test]
@@ -101,8 +96,8 @@ fn values_that_are_no_wait_are_no_hint() {
     std::thread::scope(|scope| {
         for value in ["0", "-1", "inf", "NaN", "1e400", "abc", "", "0x10", "1e300"] {
             scope.spawn(move || {
-                let gap = waited(move || throttle(&[("retry-after", value)], ""), &[]);
-                assert!(gap < Duration::from_secs(5), "{value}: {gap:?}");
+                let waits = waited(move || throttle(&[("retry-after", value)], ""), &[]);
+                assert!(waits < Duration::from_secs(5), "{value}: {waits:?}");
             });
         }
     });
@@ -110,9 +105,8 @@ fn values_that_are_no_wait_are_no_hint() {
 
 #[test]
 fn a_servers_wait_holds_the_key_and_not_the_row_alone() {
+    // The first answers, so that all others go at once.
     let provider = Provider::start(|call| match call.n {
-        // The first answers, so that all others go at once.
-        1 => Reply::answer(ANSWER),
         2 => throttle(&[("retry-after-ms", "400")], ""),
         _ => Reply::answer(ANSWER),
     });
@@ -143,7 +137,8 @@ fn a_wait_of_a_day_parks_the_key_and_stops_the_run_with_the_time() {
     let provider = Provider::start(|_| throttle(&[("retry-after", "86400")], ""));
     let outcome = job(&provider, 20).args(["--concurrency", "4"]).run().expect_code(6);
     assert_eq!(provider.count(), 1);
-    let date = |day: u64| jiff::Timestamp::from_second((epoch().as_secs() + day).cast_signed()).unwrap().to_string();
+    let date =
+        |day: u64| jiff::Timestamp::from_second((epoch().as_secs() + day).cast_signed()).unwrap().to_string();
     let (early, late) = (date(86_395 - 60), date(86_400));
     assert!(
         outcome.stderr.contains(&early[..10]) || outcome.stderr.contains(&late[..10]),
@@ -185,7 +180,8 @@ fn transient_statuses_are_tried_again_and_told_with_status_and_first_bytes() {
         assert_eq!(provider.count(), 2, "{status}");
         assert_eq!(results(&outcome)[0]["usage"]["attempts"], 2);
     }
-    let provider = Provider::start(move |_| Reply::status(502).header("content-type", "text/html").body(html));
+    let provider =
+        Provider::start(move |_| Reply::status(502).header("content-type", "text/html").body(html));
     let outcome = job(&provider, 1).args(["--max-error", "1"]).run().expect_code(0);
     assert_eq!((provider.count(), statuses(&outcome)), (5, vec!["error/server_error".to_owned()]));
     let error = results(&outcome)[0]["error"].as_str().unwrap().to_owned();
@@ -194,8 +190,8 @@ fn transient_statuses_are_tried_again_and_told_with_status_and_first_bytes() {
 
 #[test]
 fn a_wait_beside_a_transient_failure_is_a_floor_for_its_row() {
-    let gap = waited(|| Reply::status(503).header("retry-after-ms", "300"), &["--max-backoff", "1ms"]);
-    assert!(gap >= Duration::from_millis(300), "{gap:?}");
+    let waits = waited(|| Reply::status(503).header("retry-after-ms", "300"), &["--max-backoff", "1ms"]);
+    assert!(waits >= Duration::from_millis(300), "{waits:?}");
 }
 
 #[test]
@@ -210,12 +206,17 @@ fn connections_that_break_in_any_place_are_tried_again() {
         Reply::raw("nonsense\r\n\r\n"),
     ] {
         let said = format!("{broken:?}");
-        let provider = Provider::start(move |call| if call.n == 1 { broken.clone() } else { Reply::answer(ANSWER) });
+        let provider =
+            Provider::start(move |call| if call.n == 1 { broken.clone() } else { Reply::answer(ANSWER) });
         let outcome = job(&provider, 1).args(["--price", "input=1,output=1"]).run().expect_code(0);
         assert_eq!(provider.count(), 2, "{said}");
         let status = outcome.again().args(["status", "--format", "json"]).run().json();
         // What such a request cost is not known, so it is not said to be nothing.
-        assert_eq!((&status["cost"]["possible_usd"], &status["retries"]), (&json!(null), &json!(1)), "{said}");
+        assert_eq!(
+            (&status["cost"]["possible_usd"], &status["retries"]),
+            (&json!(null), &json!(1)),
+            "{said}"
+        );
     }
 }
 
@@ -225,7 +226,7 @@ fn a_server_that_never_answers_is_left_at_the_timeout() {
     job(&provider, 1).args(["--timeout", "300ms"]).run().expect_code(0);
     let calls = provider.calls();
     assert_eq!(calls.len(), 2);
-    assert!(calls[1].at - calls[0].at >= Duration::from_millis(300));
+    assert!(gap(&calls[0], &calls[1]) >= Duration::from_millis(300));
     let provider = Provider::start(|_| Reply::never());
     let outcome = job(&provider, 1).args(["--timeout", "200ms", "--max-error", "any"]).run().expect_code(0);
     // A time-out in all is tried once more only.
@@ -245,25 +246,9 @@ fn compressed_replies_are_read_whatever_their_status() {
     job(&provider, 1).run().expect_code(0);
     let calls = provider.calls();
     assert_eq!(calls.len(), 2);
-    assert!(calls[1].at - calls[0].at >= Duration::from_millis(250));
+    assert!(gap(&calls[0], &calls[1]) >= Duration::from_millis(250));
     // Only what can be read is asked for.
     assert!(calls[0].header("accept-encoding").is_none_or(|value| value == "gzip"), "{:?}", calls[0].headers);
-}
-
-/// gzip without compression: stored blocks.
-fn zipped(value: &serde_json::Value) -> Vec<u8> {
-    let text = value.to_string().into_bytes();
-    let length = u16::try_from(text.len()).unwrap();
-    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
-    bytes.extend(length.to_le_bytes());
-    bytes.extend((!length).to_le_bytes());
-    let crc = text.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
-    });
-    bytes.extend(text);
-    bytes.extend((!crc).to_le_bytes());
-    bytes.extend(u32::from(length).to_le_bytes());
-    bytes
 }
 
 #[test]
@@ -280,7 +265,8 @@ fn a_redirect_is_never_followed_and_its_target_named() {
 fn a_row_that_is_too_long_fails_alone_with_one_request() {
     let message = "This model's maximum context length is 8192 tokens.";
     for reply in [Reply::error(400, "context_length_exceeded", message), Reply::status(413)] {
-        let provider = Provider::start(move |call| if call.row == 7 { reply.clone() } else { Reply::answer(ANSWER) });
+        let provider =
+            Provider::start(move |call| if call.row == 7 { reply.clone() } else { Reply::answer(ANSWER) });
         let outcome = job(&provider, 30).run().expect_code(4);
         assert_eq!((provider.count(), statuses(&outcome)[6].as_str()), (30, "error/too_long"));
         assert_eq!(statuses(&outcome).iter().filter(|status| *status == "pass/valid").count(), 29);

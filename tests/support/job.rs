@@ -1,15 +1,18 @@
 //! Small jobs for the binary, against a scripted provider.
 
 use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
 use super::command::{Outcome, Verify};
-use super::provider::{Provider, Reply};
+use super::provider::{Call, Provider, Reply};
 
 /// JSONL of `count` rows: `{"text":"row 1"}` and so on.
 pub(crate) fn rows(count: usize) -> String {
-    (1..=count).map(|n| format!("{{\"text\":\"row {n}\"}}\n")).collect()
+    let lines: Vec<String> =
+        (1..=count).map(|n| json!({"text": format!("row {n}")}).to_string() + "\n").collect();
+    lines.concat()
 }
 
 /// A provider that gives every request this answer.
@@ -35,7 +38,8 @@ pub(crate) fn left_behind(outcome: &Outcome, given: &[&str]) -> Vec<String> {
     let entries = fs::read_dir(outcome.path(".")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let own = [".verify", ".home", "in.jsonl", "in.csv", "verify.toml"];
-    let mut names: Vec<_> = names.filter(|name| !own.contains(&&**name) && !given.contains(&&**name)).collect();
+    let mut names: Vec<_> =
+        names.filter(|name| !own.contains(&&**name) && !given.contains(&&**name)).collect();
     names.sort();
     names
 }
@@ -74,4 +78,30 @@ pub(crate) fn files_with(outcome: &Outcome, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The time between the arrivals of two requests.
+pub(crate) fn gap(first: &Call, second: &Call) -> Duration {
+    second.at.checked_sub(first.at).unwrap()
+}
+
+/// The time since the Unix epoch.
+pub(crate) fn epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+}
+
+/// JSON as gzip, in one stored block.
+pub(crate) fn zipped(value: &Value) -> Vec<u8> {
+    let text = value.to_string().into_bytes();
+    let length = u16::try_from(text.len()).unwrap();
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    bytes.extend(length.to_le_bytes());
+    bytes.extend((!length).to_le_bytes());
+    let crc = text.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
+    });
+    bytes.extend(text);
+    bytes.extend((!crc).to_le_bytes());
+    bytes.extend(u32::from(length).to_le_bytes());
+    bytes
 }
