@@ -205,7 +205,13 @@ pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     let last = |text: &str| text.rsplit('.').next().unwrap_or(text).to_owned();
     candidates
         .map(|candidate| {
-            let whole = strsim::jaro_winkler(name, candidate);
+            // A section that both share says nothing of how alike their names are.
+            let whole = match (name.rsplit_once('.'), candidate.rsplit_once('.')) {
+                (Some((section, name)), Some((other, candidate))) if section == other => {
+                    strsim::jaro_winkler(name, candidate)
+                }
+                _ => strsim::jaro_winkler(name, candidate),
+            };
             // A key in the wrong section is the commonest mistake after a typo.
             let part = if last(name) == last(candidate) { 0.95 } else { 0.0 };
             (whole.max(part), candidate)
