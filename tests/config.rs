@@ -42,6 +42,8 @@ const KEYS: &[(&str, &str, Option<&str>, &str)] = &[
     ("limits.timeout", "\"20s\"", Some("\"20\""), "timeout"),
     ("limits.deadline", "\"1h\"", Some("5"), "deadline"),
     ("limits.max_rows", "2", Some("-1"), "max-rows"),
+    ("limits.max_cost", "5.5", Some("-1"), "max-cost"),
+    ("limits.max_calls", "50", Some("-1"), "max-calls"),
     ("retry.attempts", "1", Some("0"), "attempts"),
     ("retry.base", "\"5ms\"", Some("\"fast\""), "retry-base"),
     ("retry.max_backoff", "\"5ms\"", Some("1"), "max-backoff"),
@@ -126,7 +128,7 @@ fn every_key_is_taken_in_every_layer() {
     let goods: Vec<_> = KEYS.iter().filter_map(good).collect();
     let pairs: Vec<_> = goods.iter().map(|(id, toml)| (*id, toml.as_str())).collect();
     let ids: Vec<_> = pairs.iter().map(|(id, _)| *id).collect();
-    let columns = ["--column", "sure=number"];
+    let columns = ["--column", "sure=number", "--price", "input=1,output=1"];
     let by_file = without(&provider, &ids).args(columns).config(&file_of(&pairs)).run().expect_code(0);
     let flags = pairs.iter().map(|(id, toml)| {
         let (.., flag) = KEYS.iter().find(|(have, ..)| have == id).unwrap();
@@ -328,7 +330,7 @@ fn an_unknown_variable_is_a_warning() {
 #[test]
 fn what_is_not_built_yet_is_refused_and_never_ignored() {
     let provider = always(ANSWER);
-    for (id, value) in [("limits.max_cost", "1.5"), ("limits.max_calls", "5"), ("prompt.cache", "true")] {
+    for (id, value) in [("limits.confirm_above", "10"), ("prompt.cache", "true")] {
         let file = with(&provider, &in_file(id, value), None, None).expect_code(2);
         assert!(file.stderr.contains("verify.toml line 2") && file.stderr.contains(id), "{}", file.stderr);
         let name = variable_of(id);

@@ -8,6 +8,8 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Value};
 
+use crate::base::Money;
 use crate::cli::keys::{KEYS, RESERVED};
 use crate::cli::settings::answer::answer;
 use crate::cli::settings::error::SettingsError;
@@ -65,6 +67,9 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
     let model = call.as_ref().map_or("", |call| call.model.as_str());
     let price = wrong.unless(price(layers, invocation, model)).flatten();
     let limits = limits(layers, model, &mut wrong);
+    if limits.max_cost.is_some() && price.is_none() && call.is_some() {
+        wrong.0.push(unpriced(model));
+    }
     let output = output(layers, invocation, &input, &mut wrong);
     let ensemble = ensemble(layers, &mut wrong);
     let retry = retry(layers, &mut wrong);
@@ -80,6 +85,13 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
         }
         _ => Err(wrong.0),
     }
+}
+
+fn unpriced(model: &str) -> SettingsError {
+    let whom = if model.is_empty() { "the mock provider".to_owned() } else { format!("model `{model}`") };
+    SettingsError::Conflict(format!(
+        "max_cost needs a price, and none is known for {whom}: give one with --price 'input=1,output=4', in USD per million tokens"
+    ))
 }
 
 /// Values of a later version, which are refused rather than ignored.
@@ -277,8 +289,14 @@ fn limits(layers: &Layers, model: &str, wrong: &mut Wrong) -> Limits {
         timeout: wrong.unless(timeout(layers)).unwrap_or_default(),
         deadline: (deadline > Duration::ZERO).then_some(deadline),
         max_rows: wrong.given(layers.integer("limits.max_rows", 0, u64::MAX), 0),
-        max_cost: None,
-        max_calls: None,
+        max_cost: wrong
+            .unless(layers.decimal("limits.max_cost", Decimal::from(9_000_000)))
+            .flatten()
+            .map(|given| dollars(given.value)),
+        max_calls: wrong
+            .unless(layers.integer("limits.max_calls", 0, u64::MAX / 4))
+            .flatten()
+            .map(|given| given.value),
     }
 }
 
@@ -290,6 +308,12 @@ fn timeout(layers: &Layers) -> Result<Duration, SettingsError> {
         return Err(SettingsError::Conflict(format!("{origin}`limits.timeout` must be longer than nothing")));
     }
     Ok(timeout)
+}
+
+/// USD as an exact amount, cut below 10^-12.
+fn dollars(value: Decimal) -> Money {
+    let pico = value * Decimal::from(1_000_000_000_000_i64);
+    Money::from_pico(pico.trunc().to_i64().unwrap_or(i64::MAX))
 }
 
 /// Requests in flight that shared keys bear, by the size of the model's family.
