@@ -9,6 +9,7 @@
 
 mod credentials;
 mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;
