@@ -28,6 +28,7 @@ use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, open, with_truncated};
+use crate::run::seen::SeenRequests;
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
@@ -212,6 +213,7 @@ fn drive(
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
         retry: opened.retry.clone(),
+        seen: SeenRequests::default(),
     };
     let parts = WorkerParts {
         settings,

@@ -20,6 +20,7 @@ mod lock;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 
