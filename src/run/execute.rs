@@ -30,6 +30,7 @@ use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
+use crate::run::seen::SeenRequests;
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
@@ -233,6 +234,7 @@ fn drive(
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
         started: opened.started,
+        seen: SeenRequests::default(),
     };
     let parts = WorkerParts {
         settings,

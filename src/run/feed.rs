@@ -14,6 +14,7 @@ use crate::provider::{Price, bound};
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
+use crate::run::seen::SeenRequests;
 use crate::store::Reader;
 
 /// One bit a row: which rows of a continued run are finished.
@@ -64,6 +65,8 @@ pub(super) struct FeedPlan {
     pub(super) retry: Retry,
     /// When the execution began.
     pub(super) started: WallTime,
+    /// What was fed in this execution.
+    pub(super) seen: SeenRequests,
 }
 
 /// A row that is ready for the scheduler, with what its requests need.
@@ -158,6 +161,8 @@ impl Drop for Feed {
 impl FeedPlan {
     fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
+        // Other runs may begin at any time, so it is asked for each batch.
+        let others = self.store.has_other_attempts(self.run)?;
         while batch.rows.len() < count {
             let Some(row) = self.rows.next() else {
                 batch.exhausted = true;
@@ -168,7 +173,7 @@ impl FeedPlan {
                 batch.passed += 1;
                 continue;
             }
-            match self.plan(&row)? {
+            match self.plan(&row, others)? {
                 Some(fed) => batch.rows.push(fed),
                 None => batch.passed += 1,
             }
@@ -176,8 +181,9 @@ impl FeedPlan {
         Ok(batch)
     }
 
-    /// What is to be done for a row; `None` if this command is not to ask it.
-    fn plan(&mut self, row: &InputRow) -> Result<Option<FedRow>, RunError> {
+    /// What is to be done for a row; `None` if this command is not to ask it. `others`: the store holds attempts of
+    /// other runs.
+    fn plan(&mut self, row: &InputRow, others: bool) -> Result<Option<FedRow>, RunError> {
         let prompt = match &row.content {
             RowContent::Bad { why, .. } => Err(why.clone()),
             _ => self.template.render(row, self.header.as_ref()).map_err(|error| error.to_string()),
@@ -211,7 +217,11 @@ impl FeedPlan {
         for (at, (sample, hash)) in samples.iter_mut().zip(&hashes).enumerate() {
             if matches!(sample.state, SampleState::Open) {
                 let number = u16::try_from(at + 1).unwrap_or(u16::MAX);
-                self.look_up(row.number, number, hash, sample)?;
+                // What this run knows of a request comes from its earlier executions, or was fed in this one.
+                let own = self.seen.insert(hash) || self.continued;
+                if own || others {
+                    self.look_up(row.number, number, hash, sample)?;
+                }
             }
         }
         let plan = RowPlan {

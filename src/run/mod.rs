@@ -22,6 +22,7 @@ mod lock;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 
