@@ -2,14 +2,15 @@
 
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::cli::args::{ReadArgs, RunArgs, ShowArgs};
-use crate::cli::commands::{Context, mock, run, show, status};
+use crate::cli::args::{CheckArgs, ReadArgs, RunArgs, ShowArgs};
+use crate::cli::commands::{Context, check_command, mock, run, show, status};
 use crate::cli::failure::Failure;
 
 /// Runs the command that was typed. Returns its exit code.
 pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Failure> {
     match matches.subcommand() {
         Some(("run", matches)) => run::run(&RunArgs::read(matches), context),
+        Some(("check", matches)) => check_command::run(&CheckArgs::read(matches), context),
         Some(("status", matches)) => status::run(&ReadArgs::read(matches), context),
         Some(("show", matches)) => show::run(&ShowArgs::read(matches), context),
         Some(("mock", matches)) => {

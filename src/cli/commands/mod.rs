@@ -5,6 +5,7 @@
 //! What never happens here: a command of one file reaches into another file's command.
 
 mod check;
+mod check_command;
 mod context;
 mod dispatch;
 mod mock;
