@@ -226,7 +226,8 @@ fn every_key_is_a_flag_a_variable_and_an_entry_of_the_file() {
         let by_variable = keys.iter().fold(directory().args(["check", "in.csv"]), |call, (key, _, value)| {
             call.env(&format!("VERIFY_{}", key.replace('.', "_").to_uppercase()), &plain(value))
         });
-        let lines: String = keys.iter().map(|(key, _, value)| format!("{key} = {value}\n")).collect();
+        let lines: String =
+            keys.iter().map(|(key, _, value)| format!("{key} = {value}\n")).collect::<Vec<_>>().concat();
         let by_file = directory().config(&lines).args(["check", "in.csv"]);
         let by_flag = by_flag.args(["--format", "json"]).run().expect_code(0);
         let by_variable = by_variable.args(["--format", "json"]).run().expect_code(0);

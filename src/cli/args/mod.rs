@@ -10,9 +10,11 @@ mod job;
 mod program;
 mod read;
 mod run;
+mod runs;
 
 pub(crate) use check::CheckArgs;
 pub(crate) use job::JobArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use runs::{RunsArgs, Which};

@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{check, read, run};
+use crate::cli::args::{check, read, run, runs};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -19,5 +19,6 @@ pub(crate) fn command() -> Command {
         .subcommand(check::command())
         .subcommand(read::status())
         .subcommand(read::show())
+        .subcommand(runs::command())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

@@ -11,8 +11,10 @@ mod dispatch;
 mod mock;
 mod record;
 mod run;
+mod runs;
 mod show;
 mod source;
+mod stand;
 mod status;
 
 pub(crate) use context::Context;

@@ -137,6 +137,12 @@ impl Record {
 }
 
 impl InputRecord {
+    /// The name of the copy of standard input in the state folder, if the run has read that.
+    pub(super) fn spool(&self) -> Option<std::ffi::OsString> {
+        let name = self.file.file_name().filter(|_| self.shown_as == "-")?;
+        name.to_str().is_some_and(|name| name.starts_with("spool-")).then(|| name.to_owned())
+    }
+
     /// The input with one row selected.
     pub(super) fn settings(&self, row: u64) -> InputSettings {
         let encoding =
