@@ -28,7 +28,7 @@ pub use csv::CsvWriter;
 pub use error::OutputError;
 pub use jsonl::JsonlWriter;
 pub use members::has_member;
-pub use name::{default_output, output_format_of};
+pub use name::{default_output, output_format_for};
 pub use target::Target;
 pub use whole::write_whole;
 pub use writer::OutputWriter;

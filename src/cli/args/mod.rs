@@ -6,6 +6,7 @@
 //! What never happens here: a value is interpreted beyond its form.
 
 mod check;
+mod export;
 mod job;
 mod program;
 mod read;
@@ -13,6 +14,7 @@ mod run;
 mod runs;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use export::ExportArgs;
 pub(crate) use job::JobArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};

@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{check, read, run, runs};
+use crate::cli::args::{check, export, read, run, runs};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -20,5 +20,6 @@ pub(crate) fn command() -> Command {
         .subcommand(read::status())
         .subcommand(read::show())
         .subcommand(runs::command())
+        .subcommand(export::command())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

@@ -41,7 +41,7 @@ pub(super) fn shared(command: Command) -> Command {
     )
 }
 
-fn run_argument() -> Arg {
+pub(super) fn run_argument() -> Arg {
     Arg::new("run").value_name("RUN").help("A run: its id, a unique prefix of 4 or more characters, or last")
 }
 

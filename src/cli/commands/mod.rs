@@ -8,6 +8,7 @@ mod check;
 mod check_command;
 mod context;
 mod dispatch;
+mod export;
 mod mock;
 mod record;
 mod run;
