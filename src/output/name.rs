@@ -39,7 +39,7 @@ pub fn output_format_for(path: Option<&Path>, same: OutputFormat) -> OutputForma
 }
 
 /// Whether the name ends as that of a compressed file.
-pub(super) fn is_compressed(path: &Path) -> bool {
+fn is_compressed(path: &Path) -> bool {
     let extension = path.extension().and_then(|text| text.to_str()).unwrap_or_default();
     extension.eq_ignore_ascii_case("gz") || extension.eq_ignore_ascii_case("zst")
 }
