@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::Usage;
+use crate::provider::count::number;
 
 /// The usage in a body; `None` if it is missing, null or all zero, as some servers send it: then it is unknown, and
 /// never nothing.
@@ -35,17 +36,6 @@ pub(super) fn read(body: &Value) -> Option<Usage> {
     let cache_write = part("prompt input", "cache_write_tokens").unwrap_or(0).min(input - cached_input);
     let usage = Usage { input, cached_input, cache_write, output, reasoning: reasoning.min(output) };
     (input > 0 || output > 0).then_some(usage)
-}
-
-/// A count: an integer, a float or a text of either. Anything else, and what no request can have, is no count.
-fn number(value: &Value) -> Option<u64> {
-    const MOST: f64 = 1e12;
-    let number = match value {
-        Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().parse().ok()?,
-        _ => return None,
-    };
-    if (0.0..=MOST).contains(&number) { format!("{number:.0}").parse().ok() } else { None }
 }
 
 #[cfg(test)]
