@@ -15,6 +15,7 @@ mod derive;
 mod endpoint;
 mod errors;
 mod failing;
+mod headroom;
 mod json;
 mod kind;
 mod ladder;
@@ -34,6 +35,7 @@ mod fixtures;
 
 pub use codec::Codec;
 pub use endpoint::{Endpoint, endpoint};
+pub use headroom::headroom;
 pub use kind::infer_provider;
 pub use price::{LongContext, Price, Rates, cost};
 pub use price_table::PriceTable;

@@ -9,6 +9,7 @@ use crate::policy::scheduler::plan::RowPlan;
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) group: Option<[u8; 16]>,
+    pub(super) tokens: u64,
     pub(super) units: Vec<Unit>,
     pub(super) phase: RowPhase,
     /// Whether a request was made for it in this execution.
@@ -96,7 +97,14 @@ impl Row {
                 repair_next: false,
             })
             .collect();
-        Self { group: plan.group, units, phase: RowPhase::Live, asked: false, rejection: None }
+        Self {
+            group: plan.group,
+            tokens: plan.tokens,
+            units,
+            phase: RowPhase::Live,
+            asked: false,
+            rejection: None,
+        }
     }
 
     pub(super) fn states(&self) -> Vec<SampleState> {
