@@ -42,12 +42,7 @@ pub(super) fn derive(schema: &Value, rules: &Rules) -> Option<Derived> {
     if !rules.recursion && walk.is_recursive() {
         return None;
     }
-    Some(Derived {
-        schema: derived,
-        is_looser: walk.is_looser,
-        optional: walk.optional,
-        unions: walk.unions,
-    })
+    Some(Derived { schema: derived, is_looser: walk.is_looser, optional: walk.optional, unions: walk.unions })
 }
 
 /// Says something to people only, or what cannot be said to a provider and means nothing to an answer.
@@ -158,7 +153,8 @@ impl Walk<'_> {
     /// An object with just its listed properties. One that lists none is there to be open, and stays no schema of
     /// ours.
     fn close(&mut self, members: &Map<String, Value>, derived: &mut Map<String, Value>) -> Option<()> {
-        let properties = members.get("properties")?.as_object().filter(|properties| !properties.is_empty())?;
+        let properties =
+            members.get("properties")?.as_object().filter(|properties| !properties.is_empty())?;
         let required = members.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if !required.iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name))) {
             return None;

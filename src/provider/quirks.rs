@@ -3,6 +3,9 @@
 use crate::model::{Learned, Lesson, Structured};
 use crate::provider::errors::ServerError;
 
+/// The promise that an answer keeps to its schema, which some servers do not know.
+pub(super) const STRICT: &str = "strict";
+
 /// The parts of a request that a server may refuse and that can then be sent otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
@@ -10,6 +13,8 @@ pub(super) struct Sent {
     pub(super) length_name: Option<&'static str>,
     /// The lesson of a refused form of structured output, where one was sent that has a weaker one.
     pub(super) weaker: Option<Lesson>,
+    /// Whether `strict` was sent. Without it the form is still the same.
+    pub(super) strict: bool,
     /// Whether a tool was asked for by name, which some servers do not take.
     pub(super) tool_choice: bool,
     /// The optional parameters that were sent.
@@ -24,6 +29,9 @@ pub(super) fn lesson(error: &ServerError, sent: &Sent) -> Option<Lesson> {
         && first_mentioned(error, &["max_tokens", "max_completion_tokens"]) == Some(name)
     {
         return Some(Lesson::SwapLengthParameter);
+    }
+    if sent.strict && refuses(error, STRICT) {
+        return Some(Lesson::DropParameter(STRICT.to_owned()));
     }
     if let Some(weaker) = &sent.weaker
         && names_response_format(error)
@@ -131,10 +139,12 @@ pub fn learn(learned: &mut Learned, lesson: &Lesson) -> String {
                 Structured::JsonObject => format!(
                     "the server refuses {refused}: `json_object` is sent from now on, and the schema in the prompt"
                 ),
-                Structured::Tool => format!("the server refuses {refused}: a forced tool is sent from now on"),
-                _ => format!(
-                    "the server refuses {refused}: the schema is sent in the prompt only from now on"
-                ),
+                Structured::Tool => {
+                    format!("the server refuses {refused}: a forced tool is sent from now on")
+                }
+                _ => {
+                    format!("the server refuses {refused}: the schema is sent in the prompt only from now on")
+                }
             }
         }
     }
@@ -157,9 +167,8 @@ mod tests {
     fn sent() -> Sent {
         Sent {
             length_name: Some("max_tokens"),
-            weaker: None,
-            tool_choice: false,
             optional: vec!["temperature", "top_p", "seed"],
+            ..Sent::default()
         }
     }
 
@@ -200,6 +209,16 @@ mod tests {
     }
 
     #[test]
+    fn a_form_is_kept_without_its_promise() {
+        let refused = error("response_format.json_schema.strict: Extra inputs are not permitted", "", None);
+        let (form, next) = (Structured::JsonSchema, Structured::JsonObject);
+        let weaker = Some(Lesson::WeakerStructured { steps: 1, refused: form, next });
+        let promised = Sent { weaker: weaker.clone(), strict: true, ..sent() };
+        assert_eq!(lesson(&refused, &promised), Some(Lesson::DropParameter("strict".to_owned())));
+        assert_eq!(lesson(&refused, &Sent { strict: false, ..promised }), weaker);
+    }
+
+    #[test]
     fn learning_twice_is_harmless() {
         let mut learned = Learned::default();
         let down = |steps, refused, next| Lesson::WeakerStructured { steps, refused, next };
@@ -212,7 +231,9 @@ mod tests {
         assert!(learned.swap_length_parameter);
         assert_eq!((learned.dropped.join(","), learned.structured_steps), ("seed".to_owned(), 1));
         let second = down(2, Structured::Tool, Structured::Prompt);
-        assert!(learn(&mut learned, &second).contains("a forced tool: the schema is sent in the prompt only"));
+        assert!(
+            learn(&mut learned, &second).contains("a forced tool: the schema is sent in the prompt only")
+        );
         learn(&mut learned, &first);
         assert_eq!(learned.structured_steps, 2);
     }

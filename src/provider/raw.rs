@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn parts_keep_their_text() {
-        let text = r#"{"a":1,"c":[{"x":{"n":1.50, "n":1e2}}], "c":[0,{"x":{"m":2.0,"a":12345678901234567890123}}]}"#;
+        let text =
+            r#"{"a":1,"c":[{"x":{"n":1.50, "n":1e2}}], "c":[0,{"x":{"m":2.0,"a":12345678901234567890123}}]}"#;
         let steps = [Step::Member("c"), Step::Item(1), Step::Member("x")];
         assert_eq!(part(text, &steps), Some(r#"{"m":2.0,"a":12345678901234567890123}"#));
         assert_eq!(part(text, &[Step::Member("b")]), None);

@@ -41,4 +41,3 @@ fn is_whole(data: &str) -> bool {
     let data = data.trim();
     data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
 }
-

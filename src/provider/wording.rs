@@ -24,21 +24,21 @@ pub(super) fn instruction(schema: &Value) -> Vec<u8> {
     quoted[1..quoted.len() - 1].to_vec()
 }
 
-/// A system prompt with what we add to it.
-pub(super) fn push_system(body: &mut Vec<u8>, system: &str, instruction: &[u8]) {
-    push_text(body, system);
-    if !instruction.is_empty() {
+/// A text with what we add to it: JSON text without quotes.
+pub(super) fn push_with(body: &mut Vec<u8>, text: &str, addition: &[u8]) {
+    push_text(body, text);
+    if !addition.is_empty() {
         body.pop();
-        if !system.is_empty() {
+        if !text.is_empty() {
             body.extend_from_slice(br"\n\n");
         }
-        body.extend_from_slice(instruction);
+        body.extend_from_slice(addition);
         body.push(b'"');
     }
 }
 
-/// The invalid answer as the model's turn, then what is wrong with it. Servers refuse an empty turn.
-pub(super) fn push_repair(body: &mut Vec<u8>, repair: &Repair) {
+/// The invalid answer as the model's turn, then what is wrong with it, and `addition`. Servers refuse an empty turn.
+pub(super) fn push_repair(body: &mut Vec<u8>, repair: &Repair, addition: &[u8]) {
     let answer = if repair.answer.trim().is_empty() { "(no text)" } else { &repair.answer };
     body.extend_from_slice(br#",{"role":"assistant","content":"#);
     push_text(body, answer);
@@ -50,7 +50,7 @@ pub(super) fn push_repair(body: &mut Vec<u8>, repair: &Repair) {
     }
     ask.push_str("Answer again with the whole corrected JSON and nothing else.");
     body.extend_from_slice(br#"},{"role":"user","content":"#);
-    push_text(body, &ask);
+    push_with(body, &ask, addition);
     body.push(b'}');
 }
 

@@ -55,7 +55,8 @@ impl Reader<'_> {
 
     fn read_json(&self, value: &Value, body: &str) -> ReplyContent {
         let status = self.failing.reply.status;
-        let is_error = has_content(value.get("error")) || value.get("type").is_some_and(|kind| kind == "error");
+        let is_error =
+            has_content(value.get("error")) || value.get("type").is_some_and(|kind| kind == "error");
         if !(200..300).contains(&status) || is_error {
             return self.failed(&ServerError::from_json(status, value));
         }

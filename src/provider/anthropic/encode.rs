@@ -9,7 +9,7 @@ use crate::provider::json::{member, push_text};
 use crate::provider::ladder::Ladder;
 use crate::provider::quirks::{Sent, is_dropped};
 use crate::provider::wording::{
-    CALL_TOOL, TOOL, TOOL_PURPOSE, instruction, push_repair, push_system, tool_schema,
+    CALL_TOOL, TOOL, TOOL_PURPOSE, instruction, push_repair, push_with, tool_schema,
 };
 use crate::provider::{PriceTable, ProviderError};
 
@@ -65,10 +65,9 @@ impl AnthropicRequest {
         }
         let forces_tools = PriceTable::built_in().forces_tools(&call.model);
         let mut head = b"{".to_vec();
-        for (name, value) in [
-            ("model", Value::from(call.model.as_str())),
-            ("max_tokens", Value::from(call.max_output_tokens)),
-        ] {
+        for (name, value) in
+            [("model", Value::from(call.model.as_str())), ("max_tokens", Value::from(call.max_output_tokens))]
+        {
             if !extra.contains_key(name) && value != "" {
                 let text = member(name, &value);
                 head.extend_from_slice(if head.len() == 1 { &text[1..] } else { &text });
@@ -122,7 +121,7 @@ impl AnthropicRequest {
     /// The body for one prompt.
     pub(crate) fn encode(&self, prompt: &Prompt, learned: &Learned, repair: Option<&Repair>) -> Vec<u8> {
         let texts = prompt.user.len() + prompt.system.as_ref().map_or(0, String::len);
-        let repairing = repair.map_or(0, |repair| repair.answer.len() + 512);
+        let repairing = repair.map_or(0, |repair| repair.answer.len() + self.instruction.len() + 512);
         let fixed = self.head.len() + self.instruction.len() + self.tools.len() + self.tail.len() + 512;
         let form = self.form(learned);
         let config = self.config.text(learned, form == Some(Structured::JsonSchema));
@@ -137,13 +136,15 @@ impl AnthropicRequest {
         let system = prompt.system.as_deref().filter(|system| !system.trim().is_empty()).unwrap_or_default();
         if !(system.is_empty() && addition.is_empty()) {
             body.extend_from_slice(br#","system":"#);
-            push_system(&mut body, system, addition);
+            push_with(&mut body, system, addition);
         }
         body.extend_from_slice(br#","messages":[{"role":"user","content":"#);
         push_text(&mut body, &prompt.user);
         body.push(b'}');
         if let Some(repair) = repair {
-            push_repair(&mut body, repair);
+            // Some servers pass over the schema beside the messages: then the model reads it here for the first time.
+            let by_format = form == Some(Structured::JsonSchema);
+            push_repair(&mut body, repair, if by_format { &self.instruction } else { &[] });
         }
         body.push(b']');
         for (name, text) in &self.optional {
@@ -177,10 +178,10 @@ impl AnthropicRequest {
         let weaker = self.ladder.weaker(learned);
         let calls = self.form(learned) == Some(Structured::Tool) && !self.tools.is_empty();
         Sent {
-            length_name: None,
             tool_choice: calls && weaker.is_none() && self.is_forced(learned),
             weaker,
             optional: optional.filter(|name| !is_dropped(learned, name)).collect(),
+            ..Sent::default()
         }
     }
 
@@ -228,10 +229,8 @@ impl Config {
 
 /// The headers of every request.
 pub(crate) fn headers(key: Option<&Secret>) -> Vec<(&'static str, String)> {
-    let mut headers = vec![
-        ("content-type", "application/json".to_owned()),
-        ("anthropic-version", VERSION.to_owned()),
-    ];
+    let mut headers =
+        vec![("content-type", "application/json".to_owned()), ("anthropic-version", VERSION.to_owned())];
     if let Some(key) = key {
         headers.push(("x-api-key", key.expose().to_owned()));
     }

@@ -10,7 +10,8 @@ use crate::provider::count::number;
 pub(super) fn read(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;
     let count = |name: &str| usage.get(name).and_then(number).unwrap_or(0);
-    let (cached_input, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let (cached_input, cache_write) =
+        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").saturating_add(cached_input).saturating_add(cache_write);
     let output = count("output_tokens");
     let thinking = usage.pointer("/output_tokens_details/thinking_tokens").and_then(number).unwrap_or(0);

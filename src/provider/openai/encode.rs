@@ -8,8 +8,8 @@ use crate::provider::ProviderError;
 use crate::provider::json::{member, push_text};
 use crate::provider::ladder::Ladder;
 use crate::provider::openai::strict;
-use crate::provider::quirks::{Sent, is_dropped};
-use crate::provider::wording::{TOOL, TOOL_PURPOSE, instruction, push_repair, push_system, tool_schema};
+use crate::provider::quirks::{STRICT, Sent, is_dropped};
+use crate::provider::wording::{TOOL, TOOL_PURPOSE, instruction, push_repair, push_with, tool_schema};
 
 /// The names of the length limit: the one that the provider's own API takes, and the one that local servers know.
 const LENGTH: [&str; 2] = ["max_completion_tokens", "max_tokens"];
@@ -31,8 +31,8 @@ pub(crate) struct OpenaiRequest {
     first_length: usize,
     /// Optional parameters by name, as `,"name":value`.
     optional: Vec<(&'static str, Vec<u8>)>,
-    /// `response_format` as `json_schema` and as `json_object`; empty where `extra` sets it.
-    formats: [Vec<u8>; 2],
+    /// `response_format` as `json_schema`, the same without `strict`, and as `json_object`; empty where `extra` sets it.
+    formats: [Vec<u8>; 3],
     /// `tools` and `tool_choice`; empty where `extra` sets `tools`.
     tool: ToolTexts,
     /// `extra`, and the end of the body.
@@ -44,7 +44,9 @@ pub(crate) struct OpenaiRequest {
 /// The parts of a request that force a tool.
 #[derive(Debug, Default)]
 struct ToolTexts {
-    tools: Vec<u8>,
+    /// `tools`, and the same without `strict`.
+    tools: [Vec<u8>; 2],
+    is_strict: bool,
     /// `tool_choice` by name, and as `required` for servers that take words only.
     choices: [Vec<u8>; 2],
     /// `parallel_tool_calls`, which a server may refuse.
@@ -90,11 +92,11 @@ impl OpenaiRequest {
     /// The body for one prompt.
     pub(crate) fn encode(&self, prompt: &Prompt, learned: &Learned, repair: Option<&Repair>) -> Vec<u8> {
         let texts = prompt.user.len() + prompt.system.as_ref().map_or(0, String::len);
-        let repairing = repair.map_or(0, |repair| repair.answer.len() + 512);
+        let repairing = repair.map_or(0, |repair| repair.answer.len() + self.instruction.len() + 512);
         let fixed = self.head.len() + self.instruction.len() + self.tail.len() + 512;
         let form = self.ladder.form(learned);
-        let format = self.format(form);
-        let room = texts + texts / 8 + repairing + fixed + format.len() + self.tool.tools.len();
+        let format = self.format(form, learned);
+        let room = texts + texts / 8 + repairing + fixed + format.len() + self.tool.tools[0].len();
         let mut body = Vec::with_capacity(room);
         body.extend_from_slice(&self.head);
         let in_prompt = matches!(form, Some(Structured::JsonObject | Structured::Prompt));
@@ -102,14 +104,16 @@ impl OpenaiRequest {
         let system = prompt.system.as_deref().unwrap_or_default();
         if !(system.is_empty() && instruction.is_empty()) {
             body.extend_from_slice(br#"{"role":"system","content":"#);
-            push_system(&mut body, system, instruction);
+            push_with(&mut body, system, instruction);
             body.extend_from_slice(b"},");
         }
         body.extend_from_slice(br#"{"role":"user","content":"#);
         push_text(&mut body, &prompt.user);
         body.push(b'}');
         if let Some(repair) = repair {
-            push_repair(&mut body, repair);
+            // Some servers pass over the schema beside the messages: then the model reads it here for the first time.
+            let by_format = form == Some(Structured::JsonSchema);
+            push_repair(&mut body, repair, if by_format { &self.instruction } else { &[] });
         }
         body.push(b']');
         if let Some(length) = &self.length {
@@ -129,8 +133,8 @@ impl OpenaiRequest {
     }
 
     fn push_tool(&self, body: &mut Vec<u8>, learned: &Learned) {
-        let ToolTexts { tools, choices, single } = &self.tool;
-        body.extend_from_slice(tools);
+        let ToolTexts { tools, choices, single, .. } = &self.tool;
+        body.extend_from_slice(&tools[usize::from(is_dropped(learned, STRICT))]);
         body.extend_from_slice(&choices[usize::from(is_dropped(learned, TOOL_CHOICE))]);
         if !is_dropped(learned, PARALLEL) {
             body.extend_from_slice(single);
@@ -145,12 +149,15 @@ impl OpenaiRequest {
     /// What of a request that was encoded with `learned` a server might refuse.
     pub(crate) fn sent(&self, learned: &Learned) -> Sent {
         let untried = self.length.is_some() && !learned.swap_length_parameter;
-        let has_tool = self.wants_tool(learned) && !self.tool.tools.is_empty();
+        let form = self.ladder.form(learned);
+        let has_tool = form == Some(Structured::Tool) && !self.tool.tools[0].is_empty();
         let optional = self.optional.iter().map(|(name, _)| *name).chain(has_tool.then_some(PARALLEL));
-        let has_format = !self.format(self.ladder.form(learned)).is_empty();
+        let has_format = !self.format(form, learned).is_empty();
+        let promises = has_tool && self.tool.is_strict || has_format && form == Some(Structured::JsonSchema);
         Sent {
             length_name: untried.then(|| LENGTH[self.length_index(learned)]),
             weaker: self.ladder.weaker(learned).filter(|_| has_format),
+            strict: promises && !is_dropped(learned, STRICT),
             tool_choice: has_tool && !is_dropped(learned, TOOL_CHOICE),
             optional: optional.filter(|name| !is_dropped(learned, name)).collect(),
         }
@@ -160,10 +167,10 @@ impl OpenaiRequest {
         self.first_length ^ usize::from(learned.swap_length_parameter)
     }
 
-    fn format(&self, form: Option<Structured>) -> &[u8] {
+    fn format(&self, form: Option<Structured>, learned: &Learned) -> &[u8] {
         match form {
-            Some(Structured::JsonSchema) => &self.formats[0],
-            Some(Structured::JsonObject) => &self.formats[1],
+            Some(Structured::JsonSchema) => &self.formats[usize::from(is_dropped(learned, STRICT))],
+            Some(Structured::JsonObject) => &self.formats[2],
             _ => &[],
         }
     }
@@ -205,14 +212,19 @@ fn ladder(schema: &Value, structured: Structured) -> Ladder {
     }
 }
 
-/// `response_format` as `json_schema` and as `json_object`. A form that is ours to choose may carry a derived schema;
-/// a chosen one carries the schema as it stands.
-fn formats(schema: &Value, call: &CallSettings) -> [Vec<u8>; 2] {
-    let derived = if call.structured == Structured::Auto { strict::derived(schema, call.own_host) } else { None };
+/// `response_format` as `json_schema`, the same without `strict`, and as `json_object`. A form that is ours to choose
+/// may carry a derived schema; a chosen one carries the schema as it stands.
+fn formats(schema: &Value, call: &CallSettings) -> [Vec<u8>; 3] {
+    let derived =
+        if call.structured == Structured::Auto { strict::derived(schema, call.own_host) } else { None };
     let is_strict = derived.is_some() || strict::is_strict(schema);
-    let by_schema = json!({ "type": "json_schema", "json_schema": {
-        "name": "answer", "strict": is_strict, "schema": derived.as_ref().unwrap_or(schema) } });
-    [by_schema, json!({ "type": "json_object" })].map(|format| member("response_format", &format))
+    let schema = derived.as_ref().unwrap_or(schema);
+    [
+        json!({ "type": "json_schema", "json_schema": { "name": TOOL, "strict": is_strict, "schema": schema } }),
+        json!({ "type": "json_schema", "json_schema": { "name": TOOL, "schema": schema } }),
+        json!({ "type": "json_object" }),
+    ]
+    .map(|format| member("response_format", &format))
 }
 
 /// A forced tool. `strict` is sent only where it holds: some servers know no such member.
@@ -221,17 +233,22 @@ fn tool_texts(schema: &Value, call: &CallSettings) -> Result<ToolTexts, Provider
     if call.extra.contains_key("tools") {
         return Ok(ToolTexts::default());
     }
-    let mut function = json!({ "name": TOOL, "description": TOOL_PURPOSE });
-    if strict::is_strict(&parameters) {
-        function["strict"] = Value::Bool(true);
-    }
-    function["parameters"] = parameters;
+    let is_strict = strict::is_strict(&parameters);
+    let tools = |strict: bool| {
+        let mut function = json!({ "name": TOOL, "description": TOOL_PURPOSE });
+        if strict {
+            function[STRICT] = Value::Bool(true);
+        }
+        function["parameters"] = parameters.clone();
+        member("tools", &json!([{ "type": "function", "function": function }]))
+    };
     let own = |name: &str, value: Value| {
         if call.extra.contains_key(name) { Vec::new() } else { member(name, &value) }
     };
     let by_name = json!({ "type": "function", "function": { "name": TOOL } });
     Ok(ToolTexts {
-        tools: member("tools", &json!([{ "type": "function", "function": function }])),
+        tools: [tools(is_strict), tools(false)],
+        is_strict,
         choices: [own(TOOL_CHOICE, by_name), own(TOOL_CHOICE, Value::from("required"))],
         single: own(PARALLEL, Value::Bool(false)),
     })

@@ -9,9 +9,8 @@ const RULES: Rules = Rules { all_required: true, recursion: true, formats: &FORM
 fn takes(bound: &str, value: &Value) -> bool {
     match bound {
         "pattern" => true,
-        "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems" | "maxItems" => {
-            value.is_number()
-        }
+        "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems"
+        | "maxItems" => value.is_number(),
         _ => false,
     }
 }

@@ -90,8 +90,8 @@ fn what_a_model_or_a_schema_rules_out_is_passed_over() {
     let open = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     assert_eq!(next(taken, &open, &steps(0)), (Some(tool), step(2, tool, last)));
     assert_eq!(next("claude-opus-5-5", &open, &steps(0)), (Some(last), None));
-    let list = json!({ "type": "array", "items": { "type": "string" } });
-    assert_eq!(next(taken, &list, &steps(0)), (Some(format), step(2, format, last)));
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    assert_eq!(next(taken, &texts, &steps(0)), (Some(format), step(2, format, last)));
 }
 
 #[test]
@@ -181,7 +181,12 @@ fn the_last_message_of_a_repair_is_the_users() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["messages"][1], json!({ "role": "assistant", "content": "(no text)" }));
     assert_eq!(body["messages"][2]["role"], "user");
-    assert!(body["messages"][2]["content"].as_str().unwrap().contains("- n: 0 is too small\n"));
+    let ask = body["messages"][2]["content"].as_str().unwrap();
+    assert!(ask.contains("- n: 0 is too small\n") && ask.ends_with(&schema().to_string()), "{ask}");
+    for weak in [1, 2].map(steps) {
+        let body: Value = serde_json::from_slice(&request.encode(&prompt(), &weak, Some(&repair))).unwrap();
+        assert!(body["messages"][2]["content"].as_str().unwrap().ends_with("and nothing else."));
+    }
 }
 
 #[test]

@@ -156,12 +156,19 @@ fn a_tool_is_forced() {
     assert!(sent(&steps(0)).tool_choice && !sent(&dropped).tool_choice);
     assert_eq!((sent(&steps(0)).optional, sent(&dropped).optional.len()), (vec!["parallel_tool_calls"], 0));
 
+    let unstrict = Learned { dropped: vec!["strict".to_owned()], ..Learned::default() };
+    assert!(sent(&steps(0)).strict && !sent(&unstrict).strict);
+    assert!(body(&tool, Some(&schema()), &unstrict)["tools"][0]["function"].get("strict").is_none());
+    let format = body(&call(), Some(&schema()), &unstrict)["response_format"].clone();
+    assert_eq!(format["json_schema"], json!({ "name": "answer", "schema": schema() }));
+
     let open = json!({ "properties": { "a": { "type": "string", "minLength": 1 } } });
     let loose = body(&tool, Some(&open), &steps(0));
     let function = &loose["tools"][0]["function"];
     assert_eq!(function["parameters"]["type"], "object");
     assert!(function.get("strict").is_none());
-    for schema in [json!({ "type": "array", "items": { "type": "string" } }), json!({ "type": "object", "anyOf": [] })]
+    for schema in
+        [json!({ "type": "array", "items": { "type": "string" } }), json!({ "type": "object", "anyOf": [] })]
     {
         assert_eq!(OpenaiRequest::new(&tool, Some(&schema)).unwrap_err(), ProviderError::ToolNeedsObject);
     }
@@ -221,7 +228,8 @@ fn a_repair_carries_the_answer_and_its_errors() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["messages"][2], json!({ "role": "assistant", "content": "{\"z\":1}" }));
     assert_eq!(body["messages"][3]["role"], "user");
-    assert!(body["messages"][3]["content"].as_str().unwrap().contains("- z: 1 is no boolean\n"));
+    let ask = body["messages"][3]["content"].as_str().unwrap();
+    assert!(ask.contains("- z: 1 is no boolean\n") && ask.ends_with(&schema().to_string()), "{ask}");
     let repair = Repair { answer: " ".to_owned(), errors: Vec::new() };
     let body = request.encode(&prompt(), &Learned::default(), Some(&repair));
     let body: Value = serde_json::from_slice(&body).unwrap();
