@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod body;
+mod bound;
 mod codec;
 mod count;
 mod derive;
@@ -33,6 +34,7 @@ mod wording;
 #[cfg(test)]
 mod fixtures;
 
+pub use bound::bound;
 pub use codec::Codec;
 pub use endpoint::{Endpoint, endpoint};
 pub use headroom::headroom;

@@ -8,6 +8,7 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod draws;
 mod driver;
 mod error;
 mod execute;

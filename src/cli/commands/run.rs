@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Money, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
@@ -66,7 +66,12 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let rows = checked.rows;
     let plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice { new: args.new, run: args.run.clone(), retry },
+        choice: Choice {
+            new: args.new,
+            run: args.run.clone(),
+            retry,
+            forgive_possible: args.forgive_possible,
+        },
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -99,6 +104,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     watcher.finish();
     drop(watch);
     let ended = ended?;
+    if let Some(amount) = ended.forgiven {
+        terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
+    }
     let summary = summary(&ended, &settings, rows, total, &command);
     tell(args, context, &summary, color)
 }
@@ -200,6 +208,14 @@ fn is_loopback(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Why the execution ended, with what a ceiling left undone.
+fn why(ended: &Ended) -> String {
+    match &ended.needed {
+        Some(needed) => format!("{}: {needed}", ended.exit.why),
+        None => ended.exit.why.clone(),
+    }
+}
+
 /// The summary of an execution.
 fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
     let totals = &ended.totals;
@@ -219,13 +235,13 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         },
         status: totals.status,
         reason: totals.reason.clone(),
-        exit: Some(Exit { code: ended.exit.code, why: ended.exit.why.clone() }),
+        exit: Some(Exit { code: ended.exit.code, why: why(ended) }),
         attempts: totals.attempts,
         retries: totals.retries,
         throttled: totals.throttled,
         replayed: totals.replayed,
         tokens: totals.tokens,
-        cost: Cost::of(totals, (!ended.possible).then_some(Money::ZERO), None),
+        cost: Cost::of(totals, ended.possible, settings.limits.max_cost),
         wall: ended.wall,
         rows_per_minute: rate(ended.finished_here),
         requests_per_minute: rate(ended.sent_here),
