@@ -58,10 +58,14 @@ impl Failing<'_> {
     }
 }
 
-/// The id that the provider's support asks for.
-pub(super) fn request_id(reply: &HttpReply) -> Option<String> {
-    let names = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
-    let id = names.iter().find_map(|name| reply.header(name))?.trim();
+/// The id that the provider's support asks for: the first of these headers that the reply has.
+pub(super) fn request_id(reply: &HttpReply, names: &[&str]) -> Option<String> {
+    shown_id(names.iter().find_map(|name| reply.header(name))?)
+}
+
+/// An id as it is kept; `None` if it is blank.
+pub(super) fn shown_id(id: &str) -> Option<String> {
+    let id = id.trim();
     (!id.is_empty()).then(|| id.chars().filter(|c| !c.is_control()).take(200).collect())
 }
 

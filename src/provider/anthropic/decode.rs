@@ -8,7 +8,7 @@ use crate::provider::anthropic::lesson::lesson;
 use crate::provider::anthropic::{AnthropicRequest, stream, usage};
 use crate::provider::body::{self, Body};
 use crate::provider::errors::{ServerError, unwrapped};
-use crate::provider::failing::{Failing, has_content, request_id};
+use crate::provider::failing::{Failing, has_content, request_id, shown_id};
 use crate::provider::message;
 use crate::provider::raw::{self, Step};
 use crate::provider::wording::TOOL;
@@ -22,7 +22,9 @@ pub(crate) fn decode(
 ) -> Decoded {
     let reader = Reader { request, learned, failing: Failing { reply, now } };
     let (content, usage, id) = reader.read();
-    Decoded { content, usage, request_id: request_id(reply).or(id) }
+    // A gateway may put an id of its own under the other name.
+    let of_gateway = || request_id(reply, &["x-request-id"]);
+    Decoded { content, usage, request_id: request_id(reply, &["request-id"]).or(id).or_else(of_gateway) }
 }
 
 /// A reply and all that its reading depends on.
@@ -42,8 +44,7 @@ impl Reader<'_> {
         match body::read(self.failing.reply, stream::merge) {
             Body::Json { value, text } => {
                 let value = unwrapped(&value);
-                let id = value.get("request_id").and_then(Value::as_str).filter(|id| !id.is_empty());
-                let id = id.map(|id| id.chars().filter(|c| !c.is_control()).take(200).collect());
+                let id = value.get("request_id").and_then(Value::as_str).and_then(shown_id);
                 (self.read_json(value, &text), usage::read(value), id)
             }
             Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None, None),

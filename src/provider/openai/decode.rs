@@ -21,7 +21,8 @@ pub(crate) fn decode(
 ) -> Decoded {
     let reader = Reader { request, reply, learned, failing: Failing { reply, now } };
     let (content, usage) = reader.read();
-    Decoded { content, usage, request_id: request_id(reply) }
+    let names = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
+    Decoded { content, usage, request_id: request_id(reply, &names) }
 }
 
 /// A reply and all that its reading depends on.
