@@ -8,6 +8,8 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;
@@ -20,6 +22,7 @@ mod lock;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 

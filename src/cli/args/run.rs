@@ -35,6 +35,7 @@ pub(crate) struct RunArgs {
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
+    pub(crate) forgive_possible: bool,
     pub(crate) summary: Option<PathBuf>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
@@ -149,6 +150,7 @@ pub(super) fn command() -> Command {
                 "Output",
                 "The JSONL member that holds the result, and the stem of the CSV columns",
             )
+            .value_parser(clap::builder::NonEmptyStringValueParser::new())
             .default_value("verify"),
         )
         .arg(
@@ -178,6 +180,11 @@ pub(super) fn command() -> Command {
             )
             .value_parser(value_parser!(PathBuf)),
         )
+        .arg(switch(
+            "forgive-possible",
+            run,
+            "Release what requests without a reply may have cost; it is logged",
+        ))
         .arg(switch("new", run, "Begin a new run; stored answers are replayed all the same"))
         .arg(
             text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last")
@@ -259,6 +266,7 @@ impl RunArgs {
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),
+            forgive_possible: matches.get_flag("forgive-possible"),
             summary: path("summary"),
             json: word("format") == "json",
             progress: match word("progress").as_str() {
