@@ -10,6 +10,7 @@ mod breaker;
 mod consensus;
 mod gate;
 mod keys;
+mod limiter;
 mod retry;
 mod scheduler;
 
@@ -17,6 +18,7 @@ pub use breaker::{Breaker, BreakerVerdict};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
 pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
+pub use limiter::{Aimd, Pace, Pressure};
 pub use retry::backoff;
 pub use scheduler::{
     Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler, SchedulerConfig,
