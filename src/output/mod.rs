@@ -16,6 +16,7 @@ mod error;
 mod jsonl;
 mod members;
 mod name;
+mod review;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use error::OutputError;
 pub use jsonl::JsonlWriter;
 pub use members::has_member;
 pub use name::{default_output, output_format_of};
+pub use review::{ReviewRow, ReviewSample, ReviewWriter};
 pub use target::Target;
 pub use whole::write_whole;
 pub use writer::OutputWriter;

@@ -12,6 +12,7 @@ mod gate;
 mod keys;
 mod limiter;
 mod retry;
+mod review;
 mod scheduler;
 
 pub use breaker::{Breaker, BreakerVerdict};
@@ -20,6 +21,7 @@ pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
 pub use limiter::{Aimd, Pace, Pressure};
 pub use retry::backoff;
+pub use review::reviewed;
 pub use scheduler::{
     Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler, SchedulerConfig,
     Step,

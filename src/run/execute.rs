@@ -20,6 +20,7 @@ use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
+use crate::run::decisions::Decisions;
 use crate::run::driver::{Commit, Driven, Driver, GRACE, MakeWorker};
 use crate::run::error::{RunError, chain};
 use crate::run::feed::{Feed, FeedPlan};
@@ -212,6 +213,7 @@ fn drive(
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
         retry: opened.retry.clone(),
+        decisions: decisions(work)?,
     };
     let parts = WorkerParts {
         settings,
@@ -252,6 +254,13 @@ fn drive(
     Ok(runtime.block_on(driver.drive()))
 }
 
+/// What people have decided, if the store holds any of that.
+fn decisions(work: &Work<'_>) -> Result<Option<Decisions>, RunError> {
+    let Work { plan, opened, .. } = *work;
+    let schema = plan.settings.answer.schema.as_ref();
+    Ok(Decisions::any(&opened.store, &plan.template, schema)?)
+}
+
 /// What the output has become.
 struct Written {
     totals: Totals,
@@ -274,6 +283,7 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
         run: opened.record.seq,
         model: Some(settings.call.model.clone()).filter(|model| !model.is_empty()),
         skipped: skip_reason(cause.as_ref()),
+        decisions: decisions(work)?,
     };
     let rows = plan.source.rows(&plan.checked)?;
     let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;

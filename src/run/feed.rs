@@ -10,6 +10,7 @@ use crate::dataset::Rows;
 use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent};
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
+use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
@@ -56,6 +57,8 @@ pub(super) struct FeedPlan {
     pub(super) continued: bool,
     pub(super) finished: FinishedRows,
     pub(super) retry: Retry,
+    /// What people have decided, if there is any of that.
+    pub(super) decisions: Option<Decisions>,
 }
 
 /// A row that is ready for the scheduler, with what its requests need.
@@ -206,8 +209,13 @@ impl FeedPlan {
                 self.look_up(row.number, number, hash, sample)?;
             }
         }
+        let decided = match &self.decisions {
+            Some(decisions) => decisions.on_prompt(&prompt)?,
+            None => None,
+        };
         let plan = RowPlan {
             row: row.number,
+            decided,
             group: hashes.first().copied(),
             samples: samples
                 .into_iter()
@@ -232,7 +240,7 @@ impl FeedPlan {
                 source: None,
             })
             .collect();
-        FedRow { plan: RowPlan { row, group: None, samples }, load: RowLoad::Bad(why) }
+        FedRow { plan: RowPlan { row, group: None, samples, decided: None }, load: RowLoad::Bad(why) }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has

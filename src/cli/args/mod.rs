@@ -6,9 +6,11 @@
 //! What never happens here: a value is interpreted beyond its form.
 
 mod read;
+mod review;
 mod run;
 
 pub(crate) use read::{ReadArgs, ShowArgs};
+pub(crate) use review::{ReviewArgs, ReviewStep};
 pub(crate) use run::RunArgs;
 
 use clap::{Args as _, Command};
@@ -28,5 +30,6 @@ pub(crate) fn command() -> Command {
         .subcommand(run::command())
         .subcommand(read::status())
         .subcommand(read::show())
+        .subcommand(review::review())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

@@ -20,26 +20,30 @@ pub(crate) struct ShowArgs {
     pub(crate) row: u64,
 }
 
-fn shared(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("state")
-                .long("state")
-                .value_name("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]"),
-        )
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(["text", "json"])
-                .default_value("text")
-                .help("text or json"),
-        )
+/// Adds where the state is.
+pub(super) fn with_state(command: Command) -> Command {
+    command.arg(
+        Arg::new("state")
+            .long("state")
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]"),
+    )
 }
 
-fn run_argument() -> Arg {
+/// Adds where the state is and how data is printed.
+pub(super) fn shared(command: Command) -> Command {
+    with_state(command).arg(
+        Arg::new("format")
+            .long("format")
+            .value_name("FORMAT")
+            .value_parser(["text", "json"])
+            .default_value("text")
+            .help("text or json"),
+    )
+}
+
+pub(super) fn run_argument() -> Arg {
     Arg::new("run").value_name("RUN").help("A run: its id, a unique prefix of 4 or more characters, or last")
 }
 

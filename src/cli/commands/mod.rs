@@ -7,6 +7,7 @@
 mod check;
 pub(crate) mod mock;
 mod record;
+mod review;
 mod run;
 mod show;
 mod source;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::cli::args::{ReadArgs, RunArgs, ShowArgs};
+use crate::cli::args::{ReadArgs, ReviewArgs, RunArgs, ShowArgs};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
 use crate::cli::settings::ConfigFile;
@@ -37,6 +38,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Fa
         Some(("run", matches)) => run::run(&RunArgs::read(matches), context),
         Some(("status", matches)) => status::run(&ReadArgs::read(matches), context),
         Some(("show", matches)) => show::run(&ShowArgs::read(matches), context),
+        Some(("review", matches)) => review::run(&ReviewArgs::read(matches), context),
         Some(("mock", matches)) => {
             let args = mock::MockArgs::from_arg_matches(matches)
                 .map_err(|error| Failure::usage(error.to_string()))?;

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Reader, Schema};
+use crate::dataset::Source;
 use crate::model::{
     AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings,
     Ragged, Rule, Selection, Settings,
 };
-use crate::run::RowJudge;
+use crate::prompt::Template;
+use crate::run::{PastPlan, RowJudge};
 
 /// The record, as JSON in the store. Members are only ever added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,6 +36,22 @@ pub(super) struct InputRecord {
     pad: bool,
     id: Option<String>,
     max_record: usize,
+    #[serde(default)]
+    selection: SelectionRecord,
+}
+
+/// Which rows take part.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SelectionRecord {
+    #[default]
+    All,
+    First(u64),
+    Ranges(Vec<(u64, u64)>),
+    Pick {
+        count: u64,
+        seed: u64,
+    },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,6 +92,12 @@ impl Record {
                 pad: input.ragged == Ragged::Pad,
                 id: input.id_column.clone(),
                 max_record: input.max_record,
+                selection: match &input.selection {
+                    Selection::All => SelectionRecord::All,
+                    Selection::First(count) => SelectionRecord::First(*count),
+                    Selection::Ranges(ranges) => SelectionRecord::Ranges(ranges.clone()),
+                    Selection::Pick { count, seed } => SelectionRecord::Pick { count: *count, seed: *seed },
+                },
             },
             model: settings.call.model.clone(),
             system: settings.prompt.system.clone(),
@@ -131,12 +155,41 @@ impl Record {
         Some(RowJudge::new(reader, &answer, &ensemble))
     }
 
+    /// What the run is read again with; `None` where a part of it cannot be understood any more.
+    pub(super) fn past(&self) -> Option<PastPlan> {
+        Some(PastPlan {
+            source: Source::new(self.input.whole()),
+            judge: self.judge()?,
+            template: Template::compile(self.system.as_deref(), &self.user).ok()?,
+            schema: self.answer.schema.clone(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+        })
+    }
+
     pub(super) fn prompt(&self) -> PromptSettings {
         PromptSettings { system: self.system.clone(), user: self.user.clone(), version: String::new() }
     }
 }
 
 impl InputRecord {
+    /// The input as the run had it.
+    pub(super) fn whole(&self) -> InputSettings {
+        let mut settings = self.settings(1);
+        settings.selection = match &self.selection {
+            SelectionRecord::All => Selection::All,
+            SelectionRecord::First(count) => Selection::First(*count),
+            SelectionRecord::Ranges(ranges) => Selection::Ranges(ranges.clone()),
+            SelectionRecord::Pick { count, seed } => Selection::Pick { count: *count, seed: *seed },
+        };
+        settings.id_column.clone_from(&self.id);
+        settings
+    }
+
+    /// The format of the input.
+    pub(super) fn format(&self) -> InputFormat {
+        self.delimiter.map_or(InputFormat::Jsonl, |delimiter| InputFormat::Csv { delimiter })
+    }
+
     /// The input with one row selected.
     pub(super) fn settings(&self, row: u64) -> InputSettings {
         let encoding =
@@ -147,7 +200,7 @@ impl InputRecord {
             } else {
                 InputPath::File(self.file.clone())
             },
-            format: self.delimiter.map_or(InputFormat::Jsonl, |delimiter| InputFormat::Csv { delimiter }),
+            format: self.format(),
             encoding: encoding.map_or(Encoding::Unicode, Encoding::Named),
             // A record that the run took is to be shown whatever its form.
             bad_rows: BadRows::Keep,

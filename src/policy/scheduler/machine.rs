@@ -314,12 +314,7 @@ impl Scheduler {
     }
 
     fn decide(&self, row: &Row) -> Option<Decision> {
-        consensus::decide(
-            &self.config.ensemble,
-            self.config.has_verdict,
-            self.config.has_confidence,
-            &row.states(),
-        )
+        row.decide(&self.config)
     }
 
     fn set_phase(&mut self, number: u64, phase: RowPhase) {

@@ -53,6 +53,8 @@ pub struct RowPlan {
     pub group: Option<[u8; 16]>,
     /// Its samples, as many as are planned.
     pub samples: Vec<SamplePlan>,
+    /// What a person has decided, whether it passes: the row asks nothing.
+    pub decided: Option<bool>,
 }
 
 /// A sample of a row, as it is known before anything is sent.
