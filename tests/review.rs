@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ fn decide(verify: &Verify, file: &str, decisions: &[(u64, &str)]) {
             line["decision"] = json!(word);
             line["reviewer"] = json!("ann");
         }
-        written.push_str(&format!("{line}\n"));
+        writeln!(written, "{line}").unwrap();
     }
     drop(verify.again().file(file, written));
 }

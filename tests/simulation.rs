@@ -12,7 +12,8 @@ use verify::model::{
 };
 use verify::policy::SampleState;
 use verify::policy::{
-    Assignment, Halt, KeyConfig, Notice, Outcome, RowPlan, SamplePlan, Scheduler, SchedulerConfig, Step,
+    Assignment, Feedback, Halt, KeyConfig, Notice, Outcome, RowPlan, SamplePlan, Scheduler, SchedulerConfig,
+    Step,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -99,6 +100,9 @@ impl World {
             run: 1,
             concurrency: self.concurrency,
             keys,
+            requests_a_minute: 0,
+            tokens_a_minute: 0,
+            sent_before: None,
             ensemble: Ensemble {
                 samples: self.samples,
                 rule: Rule::Unanimous,
@@ -215,7 +219,8 @@ impl<'w> Simulation<'w> {
                 .collect();
             let mut group = [0; 16];
             group[..8].copy_from_slice(&request.to_le_bytes());
-            plans.push(RowPlan { row, group: Some(group), samples, decided: decided(request) });
+            let decided = decided(request);
+            plans.push(RowPlan { row, tokens: 0, group: Some(group), samples, decided });
         }
         (plans, *after >= self.world.rows)
     }
@@ -297,7 +302,7 @@ impl<'w> Simulation<'w> {
                 execution.flying.remove(&ticket);
                 *execution.key_flying.entry(assignment.key).or_default() -= 1;
                 let valid = matches!(outcome, Outcome::Valid(_));
-                let ruling = scheduler.on_outcome(now, assignment, outcome);
+                let ruling = scheduler.on_outcome(now, assignment, outcome, Feedback::default());
                 self.log.push(format!("{:?} {ticket:?} {:?}", now.offset(), ruling.ending));
                 if ruling.ending.closes() {
                     let key = AttemptKey::new(1, ticket).unwrap();
@@ -315,7 +320,7 @@ impl<'w> Simulation<'w> {
     fn execute(&mut self, start: Moment, stop_after: Option<u64>) -> (Moment, bool) {
         let answered = |key| self.disk.answered.contains(&key);
         let keys = (0..self.world.keys.len())
-            .map(|key| KeyConfig { answered: answered(key), ..KeyConfig::default() })
+            .map(|key| KeyConfig { answered: answered(key), ..KeyConfig::fresh(self.world.concurrency) })
             .collect();
         let config = self.world.config(self.seed, keys);
         let window = config.window();
@@ -360,7 +365,8 @@ impl<'w> Simulation<'w> {
                 Step::Abort => {
                     for (ticket, (assignment, at)) in std::mem::take(&mut execution.flying) {
                         execution.queue.remove(&at);
-                        let ruling = scheduler.on_outcome(now, assignment, Outcome::Aborted);
+                        let ruling =
+                            scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
                         assert_eq!(ruling.ending, Ending::Abandoned, "{ticket:?}");
                     }
                 }
@@ -437,7 +443,7 @@ fn the_same_seed_gives_the_same_run() {
 fn scheduler(rows: u64, concurrency: u32) -> Scheduler {
     let world = World::calm(rows, concurrency);
     let (plans, _) = Simulation::new(&world, 1).plans(&mut 0, usize::try_from(rows).unwrap());
-    let mut scheduler = Scheduler::new(world.config(1, vec![KeyConfig::default()]));
+    let mut scheduler = Scheduler::new(world.config(1, vec![KeyConfig::fresh(concurrency)]));
     assert!(matches!(scheduler.poll(Moment::ORIGIN), Step::Load(_)));
     scheduler.on_rows(plans, true);
     scheduler
@@ -464,7 +470,7 @@ fn answer_all(class: &FailureClass, rows: u64) -> (u64, Option<Halt>) {
     while let Some(assignment) = next_send(&mut scheduler, &mut now) {
         requests += 1;
         assert!(requests < 1_000, "it goes on and on");
-        scheduler.on_outcome(now, assignment, failed(class.clone(), None));
+        scheduler.on_outcome(now, assignment, failed(class.clone(), None), Feedback::default());
     }
     (requests, scheduler.halted().cloned())
 }
@@ -507,7 +513,8 @@ fn a_wait_holds_the_key_to_the_millisecond() {
     let mut now = Moment::ORIGIN;
     let first = next_send(&mut scheduler, &mut now).unwrap();
     let wait = Duration::from_millis(1_500);
-    let ruling = scheduler.on_outcome(now, first, failed(FailureClass::Throttled, Some(wait)));
+    let ruling =
+        scheduler.on_outcome(now, first, failed(FailureClass::Throttled, Some(wait)), Feedback::default());
     assert_eq!(ruling.ending, Ending::Throttled);
     let second = next_send(&mut scheduler, &mut now).unwrap();
     assert_eq!(now, Moment::ORIGIN.after(wait));
@@ -520,7 +527,7 @@ fn a_request_that_was_not_sent_is_no_attempt() {
     let mut now = Moment::ORIGIN;
     let first = next_send(&mut scheduler, &mut now).unwrap();
     let until = now.after(SECOND);
-    scheduler.on_outcome(now, first, Outcome::Unsent(until));
+    scheduler.on_outcome(now, first, Outcome::Unsent(until), Feedback::default());
     assert_eq!(next_send(&mut scheduler, &mut now), Some(first));
     assert_eq!(now, until);
 }
@@ -531,7 +538,7 @@ fn a_wait_beyond_patience_stops_at_once() {
     let mut now = Moment::ORIGIN;
     let first = next_send(&mut scheduler, &mut now).unwrap();
     let wait = 86_400 * SECOND;
-    scheduler.on_outcome(now, first, failed(FailureClass::Throttled, Some(wait)));
+    scheduler.on_outcome(now, first, failed(FailureClass::Throttled, Some(wait)), Feedback::default());
     assert!(next_send(&mut scheduler, &mut now).is_none());
     assert_eq!(scheduler.halted(), Some(&Halt::KeysParked { until: Moment::ORIGIN.after(wait) }));
 }

@@ -143,6 +143,15 @@ pub(crate) const KEYS: &[Key] = &[
         "Ask for a row's samples at once [default: false]",
     ),
     key("limits.concurrency", "concurrency", "N|auto", LIMITS, "Requests in flight at once [default: 16]"),
+    key(
+        "limits.adaptive",
+        "adaptive",
+        "",
+        LIMITS,
+        "Let concurrency follow what the server bears; false for a fixed pool [default: true]",
+    ),
+    key("limits.rpm", "rpm", "N", LIMITS, "Requests a minute over all keys; 0 for no limit [default: 0]"),
+    key("limits.tpm", "tpm", "N", LIMITS, "Tokens a minute over all keys; 0 for no limit [default: 0]"),
     key("limits.timeout", "timeout", "DURATION", LIMITS, "Time for one request in all [default: 300s]"),
     key(
         "limits.deadline",
@@ -233,9 +242,6 @@ pub(crate) struct Reserved {
 /// Names that this version does not build. A value that would need it is refused, never ignored.
 pub(crate) const RESERVED: &[Reserved] = &[
     Reserved { id: "prompt.cache", neutral: &["false"] },
-    Reserved { id: "limits.adaptive", neutral: &["false"] },
-    Reserved { id: "limits.rpm", neutral: &["0"] },
-    Reserved { id: "limits.tpm", neutral: &["0"] },
     Reserved { id: "limits.max_cost", neutral: &[] },
     Reserved { id: "limits.max_calls", neutral: &[] },
     Reserved { id: "limits.confirm_above", neutral: &[] },

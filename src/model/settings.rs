@@ -241,6 +241,10 @@ pub struct KeySettings {
     pub source: KeySource,
     /// Its own concurrency, 0 for none.
     pub concurrency: u32,
+    /// Requests a minute with it; 0 for no limit.
+    pub rpm: u64,
+    /// Tokens a minute with it; 0 for no limit.
+    pub tpm: u64,
 }
 
 /// Where the text of a credential is.
@@ -315,6 +319,12 @@ pub enum Rule {
 pub struct Limits {
     /// Requests in flight at once, at least 1.
     pub concurrency: u32,
+    /// Whether the concurrency follows what the servers bear; else it is a fixed pool.
+    pub adaptive: bool,
+    /// Requests a minute over all keys; 0 for no limit.
+    pub rpm: u64,
+    /// Tokens a minute over all keys; 0 for no limit.
+    pub tpm: u64,
     /// The time of one attempt.
     pub timeout: Duration,
     /// The time of one execution; `None` for no limit.

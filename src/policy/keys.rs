@@ -1,19 +1,44 @@
 //! The provider credentials: which one the next request takes, and which ones rest.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::base::{Moment, Ticket};
 use crate::model::KeyFault;
+use crate::policy::limiter::{Aimd, Pace, Pressure};
 
 /// What is known of a key when the run starts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct KeyConfig {
-    /// Requests in flight at once with this key; 0 for no limit of its own.
+    /// The most requests in flight at once with this key, at least 1.
     pub concurrency: u32,
+    /// Whether the concurrency follows what the server bears; else it is the fixed size of a pool.
+    pub adaptive: bool,
+    /// Requests a minute; 0 for no limit.
+    pub requests_a_minute: u64,
+    /// Tokens a minute; 0 for no limit.
+    pub tokens_a_minute: u64,
+    /// When an earlier execution may have sent its last request, at the latest.
+    pub sent_before: Option<Moment>,
     /// Whether a reply with content has come for this endpoint, model and key, in this store.
     pub answered: bool,
     /// Until when the server asked it to wait, from an earlier execution.
     pub waits_until: Option<Moment>,
+}
+
+impl KeyConfig {
+    /// A key of which nothing is known: a fixed pool, no limits of a minute.
+    pub fn fresh(concurrency: u32) -> Self {
+        Self {
+            concurrency,
+            adaptive: false,
+            requests_a_minute: 0,
+            tokens_a_minute: 0,
+            sent_before: None,
+            answered: false,
+            waits_until: None,
+        }
+    }
 }
 
 /// The state of a key.
@@ -46,6 +71,11 @@ pub enum FaultRuling {
 #[derive(Debug, Clone)]
 struct Key {
     cap: u32,
+    /// `None` for a fixed pool.
+    limiter: Option<Aimd>,
+    pace: Pace,
+    /// The limiter's and the pace's numbers of the requests in flight.
+    numbers: HashMap<Ticket, (u64, u64)>,
     in_flight: u32,
     state: KeyState,
     waits_until: Option<Moment>,
@@ -83,7 +113,10 @@ impl Keys {
         let keys = configs
             .iter()
             .map(|config| Key {
-                cap: if config.concurrency == 0 { u32::MAX } else { config.concurrency },
+                cap: config.concurrency.max(1),
+                limiter: config.adaptive.then(|| Aimd::new(config.concurrency)),
+                pace: Pace::new(config.requests_a_minute, config.tokens_a_minute, config.sent_before),
+                numbers: HashMap::new(),
                 in_flight: 0,
                 state: KeyState::Open,
                 waits_until: config.waits_until,
@@ -97,18 +130,16 @@ impl Keys {
 
     /// The key for this sample now: among those that may send, the one with the most headroom, in turn among
     /// equals. `None` where every key waits, rests, is full or is out.
-    pub fn pick(&mut self, now: Moment, unit: (u64, u16)) -> Option<usize> {
+    pub fn pick(&mut self, now: Moment, unit: (u64, u16), tokens: u64) -> Option<usize> {
         let count = self.keys.len();
         let mut best: Option<(u32, usize)> = None;
         for step in 0..count {
             let index = (self.turn + step) % count;
             let key = &self.keys[index];
-            if !key.may_send(now, unit) {
+            if !key.may_send(now, unit, tokens) {
                 continue;
             }
-            let headroom = key.cap - key.in_flight.min(key.cap);
-            // Unlimited keys are compared by what is in flight.
-            let headroom = if key.cap == u32::MAX { u32::MAX - key.in_flight } else { headroom };
+            let headroom = key.limit().saturating_sub(key.in_flight);
             if best.is_none_or(|(most, _)| headroom > most) {
                 best = Some((headroom, index));
             }
@@ -124,11 +155,14 @@ impl Keys {
         })
     }
 
-    /// A request goes with this key.
-    pub fn on_send(&mut self, index: usize, ticket: Ticket) {
+    /// A request goes with this key, and counts for `tokens` until its usage is known.
+    pub fn on_send(&mut self, index: usize, ticket: Ticket, now: Moment, tokens: u64) {
         self.turn = (index + 1) % self.keys.len().max(1);
         let key = &mut self.keys[index];
         key.in_flight += 1;
+        let limited = key.limiter.as_mut().map_or(0, |limiter| limiter.on_send(key.in_flight));
+        let paced = if key.pace.is_limited() { key.pace.on_send(now, tokens) } else { 0 };
+        key.numbers.insert(ticket, (limited, paced));
         if matches!(key.canary, Canary::Needed(_)) {
             key.canary = Canary::Flying(ticket);
         }
@@ -139,9 +173,17 @@ impl Keys {
     }
 
     /// A request with this key has ended, in whatever way. Called once for each, before the other reports.
-    pub fn on_end(&mut self, index: usize) {
+    /// `pressure` is `None` if it says nothing of the server, `tokens` is what it used, where that is known.
+    pub fn on_end(&mut self, index: usize, ticket: Ticket, pressure: Option<Pressure>, tokens: Option<u64>) {
         let key = &mut self.keys[index];
         key.in_flight = key.in_flight.saturating_sub(1);
+        let Some((limited, paced)) = key.numbers.remove(&ticket) else { return };
+        if let (Some(limiter), Some(pressure)) = (&mut key.limiter, pressure) {
+            limiter.on_reply(limited, pressure);
+        }
+        if let Some(tokens) = tokens {
+            key.pace.settle(paced, tokens);
+        }
     }
 
     /// A reply with content came with this key. Returns whether it was the first in this store.
@@ -222,9 +264,9 @@ impl Keys {
         earliest
     }
 
-    /// When the next waiting or resting key may send, if one does.
-    pub fn wakes_at(&self, now: Moment) -> Option<Moment> {
-        self.keys.iter().filter_map(|key| key.opens_at(now)).min()
+    /// When the next key that waits, rests or keeps its pace may send a request of `tokens`, if there is one.
+    pub fn wakes_at(&self, now: Moment, tokens: u64) -> Option<Moment> {
+        self.keys.iter().filter_map(|key| key.opens_at(now, tokens)).min()
     }
 
     /// The state of a key.
@@ -235,6 +277,11 @@ impl Keys {
     /// Until when a key waits, if it does.
     pub fn waits_until(&self, index: usize) -> Option<Moment> {
         self.keys[index].waits_until
+    }
+
+    /// Requests that may be in flight with a key now.
+    pub fn limit(&self, index: usize) -> u32 {
+        self.keys[index].limit()
     }
 
     /// Requests in flight with a key.
@@ -249,6 +296,10 @@ impl Key {
         FaultRuling::Out
     }
 
+    fn limit(&self) -> u32 {
+        self.limiter.as_ref().map_or(self.cap, Aimd::limit)
+    }
+
     fn is_free(&self, now: Moment) -> bool {
         let rested = match self.state {
             KeyState::Open => true,
@@ -261,24 +312,26 @@ impl Key {
             Canary::Needed(_) => self.in_flight == 0,
             Canary::Flying(_) => false,
         };
-        rested && alone && self.in_flight < self.cap && self.waits_until.is_none_or(|until| until <= now)
+        rested && alone && self.in_flight < self.limit() && self.waits_until.is_none_or(|until| until <= now)
     }
 
-    fn may_send(&self, now: Moment, unit: (u64, u16)) -> bool {
+    fn may_send(&self, now: Moment, unit: (u64, u16), tokens: u64) -> bool {
         self.is_free(now)
+            && self.pace.opens_at(tokens) <= now
             && match self.canary {
                 Canary::Needed(Some(held)) => held == unit,
                 _ => true,
             }
     }
 
-    fn opens_at(&self, now: Moment) -> Option<Moment> {
+    fn opens_at(&self, now: Moment, tokens: u64) -> Option<Moment> {
         let rest = match self.state {
             KeyState::Cooling { until } => Some(until),
             KeyState::Open => None,
             KeyState::Retrying | KeyState::Out(_) => return None,
         };
-        self.waits_until.max(rest).filter(|until| *until > now)
+        let pace = self.pace.is_limited().then(|| self.pace.opens_at(tokens));
+        self.waits_until.max(rest).max(pace).filter(|until| *until > now)
     }
 }
 
@@ -289,7 +342,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn keys(count: usize, answered: bool) -> Keys {
-        let config = KeyConfig { answered, ..KeyConfig::default() };
+        let config = KeyConfig { answered, ..KeyConfig::fresh(16) };
         Keys::new(&vec![config; count], 120 * SECOND)
     }
 
@@ -301,44 +354,44 @@ mod tests {
     fn the_first_request_of_a_key_goes_alone_until_content_comes() {
         let mut keys = keys(1, false);
         let now = Moment::ORIGIN;
-        assert_eq!(keys.pick(now, (1, 1)), Some(0));
-        keys.on_send(0, ticket(1));
-        assert_eq!(keys.pick(now, (2, 1)), None);
-        keys.on_end(0);
+        assert_eq!(keys.pick(now, (1, 1), 0), Some(0));
+        keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
+        assert_eq!(keys.pick(now, (2, 1), 0), None);
+        keys.on_end(0, ticket(0), None, None);
         keys.on_no_content(0, ticket(1), true);
-        assert_eq!(keys.pick(now, (2, 1)), None, "the canary itself is tried again");
-        assert_eq!(keys.pick(now, (1, 1)), Some(0));
-        keys.on_send(0, ticket(1));
-        keys.on_end(0);
+        assert_eq!(keys.pick(now, (2, 1), 0), None, "the canary itself is tried again");
+        assert_eq!(keys.pick(now, (1, 1), 0), Some(0));
+        keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
+        keys.on_end(0, ticket(0), None, None);
         keys.on_no_content(0, ticket(1), false);
-        assert_eq!(keys.pick(now, (2, 1)), Some(0), "a row-final reply lets the next one go");
-        keys.on_send(0, ticket(2));
-        keys.on_end(0);
+        assert_eq!(keys.pick(now, (2, 1), 0), Some(0), "a row-final reply lets the next one go");
+        keys.on_send(0, ticket(2), Moment::ORIGIN, 0);
+        keys.on_end(0, ticket(0), None, None);
         assert!(keys.on_content(0));
-        assert_eq!(keys.pick(now, (3, 1)), Some(0));
+        assert_eq!(keys.pick(now, (3, 1), 0), Some(0));
     }
 
     #[test]
     fn a_dead_key_is_out_at_once_and_one_that_worked_has_one_retry() {
         let mut keys = keys(2, true);
-        keys.on_send(0, ticket(1));
-        keys.on_end(0);
+        keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
+        keys.on_end(0, ticket(0), None, None);
         assert_eq!(keys.on_fault(0, ticket(1), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Out);
-        assert_eq!(keys.pick(Moment::ORIGIN, (2, 1)), Some(1));
+        assert_eq!(keys.pick(Moment::ORIGIN, (2, 1), 0), Some(1));
         keys.on_content(1);
-        keys.on_send(1, ticket(2));
-        keys.on_send(1, ticket(3));
-        keys.on_end(1);
+        keys.on_send(1, ticket(2), Moment::ORIGIN, 0);
+        keys.on_send(1, ticket(3), Moment::ORIGIN, 0);
+        keys.on_end(1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(2), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Cools);
-        keys.on_end(1);
+        keys.on_end(1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(3), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Known);
-        assert_eq!(keys.pick(Moment::ORIGIN.after(29 * SECOND), (2, 1)), None);
-        assert_eq!(keys.wakes_at(Moment::ORIGIN), Some(Moment::ORIGIN.after(30 * SECOND)));
+        assert_eq!(keys.pick(Moment::ORIGIN.after(29 * SECOND), (2, 1), 0), None);
+        assert_eq!(keys.wakes_at(Moment::ORIGIN, 0), Some(Moment::ORIGIN.after(30 * SECOND)));
         let later = Moment::ORIGIN.after(30 * SECOND);
-        assert_eq!(keys.pick(later, (2, 1)), Some(1));
-        keys.on_send(1, ticket(2));
-        assert_eq!(keys.pick(later, (3, 1)), None, "the retry goes alone");
-        keys.on_end(1);
+        assert_eq!(keys.pick(later, (2, 1), 0), Some(1));
+        keys.on_send(1, ticket(2), Moment::ORIGIN, 0);
+        assert_eq!(keys.pick(later, (3, 1), 0), None, "the retry goes alone");
+        keys.on_end(1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(2), KeyFault::Unauthorized, later), FaultRuling::Out);
         assert!(keys.all_out());
     }
@@ -347,8 +400,8 @@ mod tests {
     fn a_quota_fault_is_final_even_for_a_key_that_worked() {
         let mut keys = keys(1, true);
         keys.on_content(0);
-        keys.on_send(0, ticket(1));
-        keys.on_end(0);
+        keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
+        keys.on_end(0, ticket(0), None, None);
         assert_eq!(keys.on_fault(0, ticket(1), KeyFault::Quota, Moment::ORIGIN), FaultRuling::Out);
     }
 
@@ -357,7 +410,7 @@ mod tests {
         let mut keys = keys(2, true);
         keys.on_wait(0, Moment::ORIGIN, 200 * SECOND);
         assert_eq!(keys.all_parked(Moment::ORIGIN), None);
-        assert_eq!(keys.pick(Moment::ORIGIN, (1, 1)), Some(1));
+        assert_eq!(keys.pick(Moment::ORIGIN, (1, 1), 0), Some(1));
         keys.on_wait(1, Moment::ORIGIN, 300 * SECOND);
         assert_eq!(keys.all_parked(Moment::ORIGIN), Some(Moment::ORIGIN.after(200 * SECOND)));
         keys.on_wait(1, Moment::ORIGIN, SECOND);
@@ -373,9 +426,9 @@ mod tests {
         let mut keys = keys(3, true);
         let mut used = [0; 3];
         for row in 1..=30 {
-            let index = keys.pick(Moment::ORIGIN, (row, 1)).unwrap();
-            keys.on_send(index, ticket(row));
-            keys.on_end(index);
+            let index = keys.pick(Moment::ORIGIN, (row, 1), 0).unwrap();
+            keys.on_send(index, ticket(row), Moment::ORIGIN, 0);
+            keys.on_end(index, ticket(0), None, None);
             used[index] += 1;
         }
         assert_eq!(used, [10, 10, 10]);

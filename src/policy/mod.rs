@@ -23,6 +23,6 @@ pub use limiter::{Aimd, Pace, Pressure};
 pub use retry::backoff;
 pub use review::reviewed;
 pub use scheduler::{
-    Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler, SchedulerConfig,
-    Step,
+    Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler,
+    SchedulerConfig, Step,
 };

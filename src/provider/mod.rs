@@ -10,6 +10,7 @@
 mod codec;
 mod endpoint;
 mod errors;
+mod headroom;
 mod kind;
 mod limits;
 mod message;
@@ -21,6 +22,7 @@ mod quirks;
 
 pub use codec::Codec;
 pub use endpoint::{Endpoint, endpoint};
+pub use headroom::headroom;
 pub use kind::infer_provider;
 pub use price::{LongContext, Price, Rates, cost};
 pub use price_table::PriceTable;

@@ -11,7 +11,7 @@ use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{
     AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Totals,
 };
-use crate::policy::{Assignment, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
+use crate::policy::{Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
 use crate::provider::learn;
 use crate::report::{Latencies, Snapshot};
 use crate::run::credentials::Credentials;
@@ -275,7 +275,7 @@ impl Driver<'_> {
                 // Nothing was sent, so there is no attempt to keep.
                 self.stop_for(cause);
                 self.scheduler.on_stop(now, Duration::ZERO);
-                self.scheduler.on_outcome(now, assignment, Outcome::Aborted);
+                self.scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
                 return;
             }
         };
@@ -325,13 +325,14 @@ impl Driver<'_> {
     }
 
     fn on_done(&mut self, now: Moment, done: Done) {
-        let Done { assignment, outcome, mut record, took, repair, lesson, learned: learned_then } = done;
+        let Done { assignment, outcome, mut record, took, repair, lesson, learned: learned_then, feedback } =
+            done;
         let ticket = assignment.ticket;
         if let Outcome::Failed(failure) = &outcome {
             self.bus.last_failure.clone_from(&failure.message);
         }
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
-        let ruling = self.scheduler.on_outcome(now, assignment, outcome);
+        let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);
         if !was_sent {
             return;
         }

@@ -212,6 +212,7 @@ fn drive(
         previous: opened.previous,
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
+        output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
         decisions: decisions(work)?,
     };
@@ -337,12 +338,22 @@ fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Opti
 fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     let Work { plan, opened, clock, begun, .. } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
-    let call = &settings.call;
+    let (call, limits) = (&settings.call, &settings.limits);
+    // Other executions may have sent with the same keys a moment ago.
+    let recently = WallTime(clock.wall().0 - 61_000);
+    let sent_before = store.active_since(recently, record.seq, opened.execution)?.then(|| clock.now());
     let mut keys = Vec::new();
     for (at, label) in plan.credentials.labels().iter().enumerate() {
+        let key = settings.keys.get(at);
+        let own = key.map_or(0, |key| key.concurrency);
         let wait = store.key_wait(&call.endpoint, label)?.map(|until| until.since(clock.wall()));
         keys.push(KeyConfig {
-            concurrency: settings.keys.get(at).map_or(0, |key| key.concurrency),
+            concurrency: if own == 0 { limits.concurrency } else { own.min(limits.concurrency) },
+            // The built-in provider bears anything.
+            adaptive: limits.adaptive && call.provider != ProviderKind::Mock,
+            requests_a_minute: key.map_or(0, |key| key.rpm),
+            tokens_a_minute: key.map_or(0, |key| key.tpm),
+            sent_before,
             // The built-in provider needs no canary.
             answered: call.provider == ProviderKind::Mock
                 || store.answered(&call.endpoint, &call.model, label)?,
@@ -353,6 +364,9 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
         run: record.seq,
         concurrency: settings.limits.concurrency,
         keys,
+        requests_a_minute: limits.rpm,
+        tokens_a_minute: limits.tpm,
+        sent_before,
         ensemble: settings.ensemble.clone(),
         has_verdict: settings.answer.verdict.is_some(),
         has_confidence: settings.answer.confidence.is_some(),

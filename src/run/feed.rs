@@ -56,6 +56,8 @@ pub(super) struct FeedPlan {
     /// Whether the run has earlier executions.
     pub(super) continued: bool,
     pub(super) finished: FinishedRows,
+    /// Output tokens that a request may bring, for its share of a minute's limit.
+    pub(super) output_tokens: u64,
     pub(super) retry: Retry,
     /// What people have decided, if there is any of that.
     pub(super) decisions: Option<Decisions>,
@@ -216,6 +218,7 @@ impl FeedPlan {
         let plan = RowPlan {
             row: row.number,
             decided,
+            tokens: self.tokens(&prompt),
             group: hashes.first().copied(),
             samples: samples
                 .into_iter()
@@ -229,6 +232,12 @@ impl FeedPlan {
         Ok(Some(FedRow { plan, load: RowLoad::Ask { prompt: Arc::new(prompt), hashes } }))
     }
 
+    /// What a request counts for before its usage is known: a token for four bytes, and all that it may answer.
+    fn tokens(&self, prompt: &Prompt) -> u64 {
+        let bytes = prompt.user.len() + prompt.system.as_ref().map_or(0, String::len);
+        u64::try_from(bytes / 4).unwrap_or(u64::MAX).saturating_add(self.output_tokens)
+    }
+
     fn bad(&self, row: u64, why: String) -> FedRow {
         let samples = self
             .judge
@@ -240,7 +249,8 @@ impl FeedPlan {
                 source: None,
             })
             .collect();
-        FedRow { plan: RowPlan { row, group: None, samples, decided: None }, load: RowLoad::Bad(why) }
+        let plan = RowPlan { row, tokens: 0, group: None, samples, decided: None };
+        FedRow { plan, load: RowLoad::Bad(why) }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has

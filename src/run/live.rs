@@ -73,13 +73,14 @@ impl<'o> Bus<'o> {
             .map(|(index, label)| KeyLine {
                 label: label.clone(),
                 in_flight: scheduler.keys().in_flight(index),
-                limit: 0,
+                limit: scheduler.keys().limit(index),
                 state: key_state(scheduler, index, now),
             })
             .collect();
         let in_flight = scheduler.in_flight();
+        let limit = keys.iter().fold(0_u32, |sum, key| sum.saturating_add(key.limit)).min(limit);
         let all_wait = !keys.is_empty() && keys.iter().all(|key| !key.state.is_empty());
-        let next_permit = scheduler.keys().wakes_at(now).filter(|_| all_wait && in_flight == 0);
+        let next_permit = scheduler.next_permit(now).filter(|_| all_wait || in_flight == 0);
         Snapshot {
             at: clock.wall(),
             done,

@@ -9,8 +9,8 @@ use crate::mock::MockModel;
 use crate::model::{
     AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, Usage,
 };
-use crate::policy::{Assignment, Outcome};
-use crate::provider::{Codec, Price, cost};
+use crate::policy::{Assignment, Feedback, Outcome, Pressure};
+use crate::provider::{Codec, Price, cost, headroom};
 use crate::run::history::RowJudge;
 use crate::run::reading::{Understood, understand};
 use crate::transport::{Http, HttpEndpoint};
@@ -64,6 +64,8 @@ pub(super) struct Done {
     pub(super) lesson: Option<Lesson>,
     /// What the request was encoded with.
     pub(super) learned: Arc<Learned>,
+    /// What it tells of its key.
+    pub(super) feedback: Feedback,
 }
 
 impl Worker {
@@ -115,7 +117,16 @@ impl Worker {
         let took = Duration::ZERO;
         let (record, learned) = (self.record(job, took), Arc::clone(&job.learned));
         let outcome = Outcome::Unsent(until);
-        Done { assignment: job.assignment, outcome, record, took, repair: None, lesson: None, learned }
+        Done {
+            assignment: job.assignment,
+            outcome,
+            record,
+            took,
+            repair: None,
+            lesson: None,
+            learned,
+            feedback: Feedback::default(),
+        }
     }
 
     /// A task that was cancelled: the request was under way.
@@ -129,6 +140,7 @@ impl Worker {
             repair: None,
             lesson: None,
             learned: Arc::clone(&job.learned),
+            feedback: Feedback::default(),
         }
     }
 
@@ -161,12 +173,14 @@ impl Worker {
 
     fn read(&self, job: &Job, reply: Result<HttpReply, Failure>, took: Duration) -> Done {
         let mut record = self.record(job, took);
+        let mut remaining = None;
         let understood = match reply {
             Err(failure) => {
                 record.error = Some(self.redactor.redact_text(&failure.message));
                 Understood::new(Outcome::Failed(failure))
             }
             Ok(reply) => {
+                remaining = headroom(&reply);
                 let decoded = self.codec.decode(&reply, &job.learned, self.clock.wall());
                 record.http_status = Some(reply.status);
                 record.request_id = decoded.request_id;
@@ -180,8 +194,9 @@ impl Worker {
         if let Outcome::Failed(Failure { class: FailureClass::Throttled, wait: Some(wait), .. }) = &outcome {
             self.hold(job.assignment.key, *wait);
         }
+        let feedback = feedback(&outcome, &record, remaining);
         let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
-        Done { assignment, outcome, record, took, repair, lesson, learned }
+        Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
     }
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at
@@ -209,6 +224,25 @@ impl Worker {
             (Some(price), Some(usage)) => Some(cost(price, usage)),
             _ => None,
         };
+    }
+}
+
+/// What a request's end tells of its key: 429 and 529 that the server had enough, 503 and a time-out that it may
+/// have, and any complete reply that it had not.
+fn feedback(outcome: &Outcome, record: &AttemptRecord, remaining: Option<f64>) -> Feedback {
+    let class = match outcome {
+        Outcome::Failed(failure) => Some(&failure.class),
+        _ => None,
+    };
+    let throttled = class == Some(&FailureClass::Throttled) || record.http_status == Some(529);
+    let timed_out = matches!(class, Some(FailureClass::Timeout { .. }));
+    let strained = timed_out || record.http_status == Some(503);
+    // A key at fault, a lost connection and a failed server say nothing of how much the key bears.
+    let speaks =
+        throttled || strained || record.http_status.is_some_and(|status| status < 300 || status == 400);
+    Feedback {
+        pressure: speaks.then_some(Pressure { throttled, strained, remaining }),
+        tokens: record.usage.map(|usage| usage.input.saturating_add(usage.output)).or(throttled.then_some(0)),
     }
 }
 

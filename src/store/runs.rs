@@ -183,6 +183,20 @@ impl Store {
         write().map_err(|source| self.about_run(seq, source))
     }
 
+    /// Whether an execution other than number `execution` of run `seq` was at work after `since`, so that requests
+    /// may have been sent after it: one that ended later, or one that was killed and whose last counts are younger.
+    pub fn active_since(&self, since: WallTime, seq: u64, execution: u32) -> Result<bool, StoreError> {
+        self.connection
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM executions AS e LEFT JOIN progress AS p ON p.run = e.run \
+                 WHERE NOT (e.run = ?2 AND e.number = ?3) AND (e.started >= ?1 OR e.ended >= ?1 \
+                 OR (e.ended IS NULL AND json_extract(p.json, '$.at') >= ?1)))",
+                params![since.0, signed(seq), execution],
+                |row| row.get(0),
+            )
+            .map_err(|source| self.sqlite(source))
+    }
+
     /// Replaces what is kept of the run's settings: those of its newest execution.
     pub fn update_settings(&self, seq: u64, settings: &str) -> Result<(), StoreError> {
         self.connection

@@ -27,7 +27,7 @@ pub(super) struct KeyTable {
 }
 
 /// Names that a `[[keys]]` table may have.
-const KEY_MEMBERS: [&str; 4] = ["label", "env", "file", "concurrency"];
+const KEY_MEMBERS: [&str; 6] = ["label", "env", "file", "concurrency", "rpm", "tpm"];
 
 /// Tables that are read whole, not key by key.
 const WHOLE: [&str; 2] = ["answer.columns", "request.extra"];

@@ -6,6 +6,9 @@ use crate::cli::settings::resolve::Invocation;
 use crate::cli::settings::values::{bad, shown};
 use crate::model::{CallSettings, KeySettings, KeySource, ProviderKind};
 
+/// The highest number that a limit of a key may be.
+const MOST: u64 = 1 << 40;
+
 /// The keys: from flags, else from the file, else the provider's usual variable.
 pub(super) fn keys(
     layers: &Layers,
@@ -20,7 +23,7 @@ pub(super) fn keys(
             return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
         };
         let source = KeySource::Variable(variable.to_owned());
-        keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0 });
+        keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0, rpm: 0, tpm: 0 });
     }
     if keys.is_empty()
         && let Some(file) = layers.file()
@@ -45,21 +48,20 @@ pub(super) fn keys(
                     ));
                 }
             };
-            let concurrency = match table.members.get("concurrency") {
-                None => 0,
-                Some(Raw::Number(text)) => {
-                    text.parse().map_err(|_| bad(&origin, "keys.concurrency", "must be a whole number"))?
+            let number = |name: &str| match table.members.get(name) {
+                None => Ok(0),
+                Some(Raw::Number(text)) if text.parse::<u64>().is_ok_and(|value| value <= MOST) => {
+                    Ok(text.parse::<u64>().unwrap_or(0))
                 }
                 Some(other) => {
-                    return Err(bad(
-                        &origin,
-                        "keys.concurrency",
-                        format!("must be a whole number, not {}", shown(other)),
-                    ));
+                    let problem = format!("must be a whole number, not {}", shown(other));
+                    Err(bad(&origin, &format!("keys.{name}"), problem))
                 }
             };
+            let concurrency = u32::try_from(number("concurrency")?).unwrap_or(u32::MAX);
+            let (rpm, tpm) = (number("rpm")?, number("tpm")?);
             let label = text("label")?.unwrap_or_else(|| format!("key-{}", at + 1));
-            keys.push(KeySettings { label, source, concurrency });
+            keys.push(KeySettings { label, source, concurrency, rpm, tpm });
         }
     }
     for (at, key) in keys.iter().enumerate() {
@@ -76,7 +78,7 @@ pub(super) fn keys(
             ProviderKind::Anthropic => KeySource::DefaultVariable("ANTHROPIC_API_KEY".to_owned()),
             ProviderKind::Mock => KeySource::Nothing,
         };
-        keys.push(KeySettings { label: "default".to_owned(), source, concurrency: 0 });
+        keys.push(KeySettings { label: "default".to_owned(), source, concurrency: 0, rpm: 0, tpm: 0 });
     }
     Ok(keys)
 }

@@ -272,6 +272,9 @@ fn limits(layers: &Layers, model: &str) -> Result<Limits, SettingsError> {
     }
     Ok(Limits {
         concurrency: u32::try_from(concurrency).unwrap_or(16),
+        adaptive: layers.switch("limits.adaptive", true)?,
+        rpm: layers.integer("limits.rpm", 0, 10_000_000)?.map_or(0, |given| given.value),
+        tpm: layers.integer("limits.tpm", 0, u64::MAX / 2)?.map_or(0, |given| given.value),
         timeout,
         deadline: (deadline > Duration::ZERO).then_some(deadline),
         max_rows: layers.integer("limits.max_rows", 0, u64::MAX)?.map_or(0, |given| given.value),

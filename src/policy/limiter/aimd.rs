@@ -103,13 +103,12 @@ impl Aimd {
     /// The server throttled under the current limit.
     fn cut(&mut self) {
         self.unsafe_at = Some(self.limit);
-        let next = match self.safe.filter(|safe| *safe < self.limit) {
-            Some(safe) => safe,
-            None => {
-                // What was safe is so no longer, or nothing is known yet.
-                self.safe = None;
-                self.limit / 2.0
-            }
+        let next = if let Some(safe) = self.safe.filter(|safe| *safe < self.limit) {
+            safe
+        } else {
+            // What was safe is so no longer, or nothing is known yet.
+            self.safe = None;
+            self.limit / 2.0
         };
         self.change(next);
     }

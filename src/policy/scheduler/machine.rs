@@ -1,15 +1,14 @@
 //! The state machine: what to do next.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::base::{Moment, Ticket};
-use crate::model::{Reason, Status};
 use crate::policy::breaker::Breaker;
-use crate::policy::consensus::{self, Decision, SampleState};
 use crate::policy::keys::Keys;
+use crate::policy::limiter::Pace;
 use crate::policy::scheduler::plan::{Assignment, FinishedRow, Halt, Notice, RowPlan, SchedulerConfig, Step};
-use crate::policy::scheduler::sharing::{Found, Groups, Shared};
+use crate::policy::scheduler::sharing::{Found, Groups};
 use crate::policy::scheduler::window::{Row, RowPhase, UnitPhase};
 
 /// Decides what is sent when. See the page of its folder.
@@ -29,20 +28,23 @@ pub struct Scheduler {
     pub(super) throttled_since: Option<Moment>,
     pub(super) notices: VecDeque<Notice>,
     pub(super) in_flight: u32,
-    finishing: VecDeque<FinishedRow>,
-    undurable: usize,
-    groups: Groups,
+    /// The minute of the whole run, and its numbers of the requests in flight.
+    pub(super) pace: Pace,
+    pub(super) paced: HashMap<Ticket, u64>,
+    pub(super) finishing: VecDeque<FinishedRow>,
+    pub(super) undurable: usize,
+    pub(super) groups: Groups,
     loads: u64,
     load_outstanding: bool,
     exhausted: bool,
-    stopping: Option<Stopping>,
+    pub(super) stopping: Option<Stopping>,
     /// A reason to stop that an outcome gave; taken at the next poll, which knows the time.
     pub(super) due: Option<Halt>,
-    opening: Opening,
+    pub(super) opening: Opening,
 }
 
 #[derive(Debug)]
-struct Stopping {
+pub(super) struct Stopping {
     halt: Halt,
     hard_at: Moment,
     aborted: bool,
@@ -50,20 +52,19 @@ struct Stopping {
 
 /// The first rows of an execution: are they all rejected in the same way?
 #[derive(Debug)]
-enum Opening {
+pub(super) enum Opening {
     Watching { same: Option<(String, u64)> },
     Over,
 }
 
 impl Scheduler {
-    /// The most rows after which an identical rejection stops the run.
-    const SAME_REJECTIONS: u64 = 10;
-
     /// A scheduler without rows.
     pub fn new(config: SchedulerConfig) -> Self {
         Self {
             keys: Keys::new(&config.keys, config.retry.max_wait),
             breaker: Breaker::new(config.retry.outage_patience),
+            pace: Pace::new(config.requests_a_minute, config.tokens_a_minute, config.sent_before),
+            paced: HashMap::new(),
             config,
             rows: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -173,6 +174,13 @@ impl Scheduler {
         self.rows.len()
     }
 
+    /// When the next request may go, if nothing may go now.
+    pub fn next_permit(&self, now: Moment) -> Option<Moment> {
+        let tokens = self.ready.first().map(|&(row, _)| self.tokens_of(row))?;
+        let pace = Some(self.pace.opens_at(tokens)).filter(|at| *at > now);
+        self.keys.wakes_at(now, tokens).max(pace)
+    }
+
     /// The keys, to show their state.
     pub fn keys(&self) -> &Keys {
         &self.keys
@@ -272,7 +280,11 @@ impl Scheduler {
         // A canary that is to be tried again goes before anything else on its key; after that all are alike.
         let held = self.keys.held_units(now).find(|unit| self.ready.contains(unit));
         let unit = held.or_else(|| self.ready.first().copied())?;
-        let key = self.keys.pick(now, unit)?;
+        let tokens = self.tokens_of(unit.0);
+        if self.pace.opens_at(tokens) > now {
+            return None;
+        }
+        let key = self.keys.pick(now, unit, tokens)?;
         self.ready.remove(&unit);
         let row = self.rows.get_mut(&unit.0)?;
         row.asked = true;
@@ -281,10 +293,17 @@ impl Scheduler {
         let ticket = Ticket { row: unit.0, sample: unit.1, attempt: sample.next_attempt };
         let repair = std::mem::take(&mut sample.repair_next);
         self.keys.release(unit);
-        self.keys.on_send(key, ticket);
+        self.keys.on_send(key, ticket, now, tokens);
+        if self.pace.is_limited() {
+            self.paced.insert(ticket, self.pace.on_send(now, tokens));
+        }
         self.breaker.on_send();
         self.in_flight += 1;
         Some(Assignment { ticket, key, repair })
+    }
+
+    fn tokens_of(&self, row: u64) -> u64 {
+        self.rows.get(&row).map_or(0, |row| row.tokens)
     }
 
     /// How many rows to load, if it is worth a batch.
@@ -308,185 +327,11 @@ impl Scheduler {
 
     fn wakes_at(&self, now: Moment) -> Option<Moment> {
         let timer = self.timers.first().map(|&(due, ..)| due);
-        let key = self.keys.wakes_at(now).filter(|_| !self.ready.is_empty());
-        let all = [timer, key, self.breaker.wakes_at(), self.throttle_ends(), self.config.deadline];
+        // Keys and paces matter only while something could go.
+        let first = self.ready.first().map(|&(row, _)| self.tokens_of(row));
+        let key = first.and_then(|tokens| self.keys.wakes_at(now, tokens));
+        let pace = first.filter(|_| self.pace.is_limited()).map(|tokens| self.pace.opens_at(tokens));
+        let all = [timer, key, pace, self.breaker.wakes_at(), self.throttle_ends(), self.config.deadline];
         all.into_iter().flatten().filter(|moment| *moment > now).min()
-    }
-
-    fn decide(&self, row: &Row) -> Option<Decision> {
-        row.decide(&self.config)
-    }
-
-    fn set_phase(&mut self, number: u64, phase: RowPhase) {
-        if let Some(row) = self.rows.get_mut(&number) {
-            row.phase = phase;
-        }
-    }
-
-    /// Moves a row on after something about it became known: finishes it, or asks for what it still needs.
-    pub(super) fn advance(&mut self, number: u64) {
-        let Some(row) = self.rows.get(&number) else { return };
-        if !matches!(row.phase, RowPhase::Live | RowPhase::Held) {
-            return;
-        }
-        if let Some(decision) = self.decide(row) {
-            self.drop_waiting(number);
-            // What is under way is paid for: the row ends when it has come.
-            if self.rows.get(&number).is_some_and(|row| !row.in_flight()) {
-                self.settle(number, decision);
-            }
-            return;
-        }
-        if self.stopping.is_some() {
-            return;
-        }
-        let concurrent = self.config.ensemble.concurrent_samples;
-        let busy = row.units.iter().any(|unit| !matches!(unit.phase, UnitPhase::Idle | UnitPhase::Closed));
-        if busy && !concurrent {
-            return;
-        }
-        let needed = consensus::next_needed(
-            &self.config.ensemble,
-            self.config.has_verdict,
-            self.config.has_confidence,
-            &row.states(),
-        );
-        let is_idle = |sample: &u16| {
-            row.units.get(usize::from(*sample) - 1).is_some_and(|unit| unit.phase == UnitPhase::Idle)
-        };
-        let most = if concurrent { usize::MAX } else { 1 };
-        let wanted: Vec<u16> = needed.into_iter().filter(is_idle).take(most).collect();
-        for sample in wanted {
-            self.make_ready(number, sample);
-        }
-    }
-
-    /// Takes back the requests of a decided row that have not been sent.
-    fn drop_waiting(&mut self, number: u64) {
-        let Some(row) = self.rows.get_mut(&number) else { return };
-        for (unit, sample) in row.units.iter_mut().zip(1_u16..) {
-            if matches!(unit.phase, UnitPhase::Ready | UnitPhase::Waiting) {
-                unit.phase = UnitPhase::Idle;
-                self.ready.remove(&(number, sample));
-                self.timers.retain(|&(_, row, waiting)| (row, waiting) != (number, sample));
-                self.keys.release((number, sample));
-            }
-        }
-    }
-
-    /// A row's outcome is certain: it goes to the disk, unless an outage may be behind it.
-    fn settle(&mut self, number: u64, decision: Decision) {
-        let operational = decision.status == Status::Error && decision.reason.is_operational();
-        if operational && self.breaker.is_doubtful() && self.stopping.is_none() {
-            self.set_phase(number, RowPhase::Held);
-            self.held.insert(number);
-            return;
-        }
-        self.finish(number, decision);
-    }
-
-    fn finish(&mut self, number: u64, decision: Decision) {
-        let Some(row) = self.rows.get_mut(&number) else { return };
-        row.phase = RowPhase::Finishing;
-        let shared: Shared = row
-            .units
-            .iter()
-            .map(|unit| match &unit.state {
-                SampleState::Failed(reason) if reason.is_operational() => (SampleState::Open, None),
-                state => (state.clone(), unit.source),
-            })
-            .collect();
-        let replays = row
-            .units
-            .iter()
-            .zip(1_u16..)
-            .filter(|(unit, _)| !unit.own && unit.phase == UnitPhase::Closed)
-            .filter_map(|(unit, sample)| unit.source.map(|source| (sample, source)))
-            .collect();
-        let (asked, rejection, group) = (row.asked, row.rejection.take(), row.group);
-        if asked {
-            self.watch_opening(decision.reason, rejection);
-        }
-        self.undurable += 1;
-        self.finishing.push_back(FinishedRow { row: number, decision, replays });
-        if let Some(group) = group {
-            for follower in self.groups.finish(group, number, shared.clone()) {
-                self.adopt(follower, group, &shared);
-            }
-        }
-    }
-
-    /// A row takes what a row with the same request has, and leads the group if something is left open.
-    fn adopt(&mut self, number: u64, group: [u8; 16], shared: &Shared) {
-        let Some(row) = self.rows.get_mut(&number) else { return };
-        for (unit, (state, source)) in row.units.iter_mut().zip(shared) {
-            if unit.phase != UnitPhase::Closed && source.is_some() {
-                unit.phase = UnitPhase::Closed;
-                unit.state = state.clone();
-                unit.source = *source;
-                unit.own = false;
-            }
-        }
-        row.phase = RowPhase::Live;
-        let decided = self.rows.get(&number).is_some_and(|row| self.decide(row).is_some());
-        if !decided {
-            match self.groups.join(group, number) {
-                Found::Follows => return self.set_phase(number, RowPhase::Following),
-                Found::Leads | Found::Done(_) => self.groups.lead(group, number),
-            }
-        }
-        self.advance(number);
-    }
-
-    /// Rows that failed for an operational reason failed on their own account after all.
-    pub(super) fn finish_held(&mut self) {
-        for number in std::mem::take(&mut self.held) {
-            if let Some(decision) = self.rows.get(&number).and_then(|row| self.decide(row)) {
-                self.finish(number, decision);
-            }
-        }
-    }
-
-    /// An outage was found: rows that failed because of it are taken up again, and tries since the last answer do
-    /// not count.
-    pub(super) fn reopen_held(&mut self) {
-        let epoch = self.answers;
-        for row in self.rows.values_mut() {
-            for unit in &mut row.units {
-                unit.forgive(epoch);
-            }
-        }
-        for number in std::mem::take(&mut self.held) {
-            let Some(row) = self.rows.get_mut(&number) else { continue };
-            row.phase = RowPhase::Live;
-            for unit in &mut row.units {
-                if matches!(&unit.state, SampleState::Failed(reason) if reason.is_operational()) {
-                    unit.state = SampleState::Open;
-                    unit.source = None;
-                    unit.phase = UnitPhase::Idle;
-                }
-            }
-            self.advance(number);
-        }
-    }
-
-    fn watch_opening(&mut self, reason: Reason, rejection: Option<String>) {
-        let Opening::Watching { same } = &mut self.opening else { return };
-        let rejection = rejection.filter(|_| reason == Reason::Rejected && !self.breaker.has_answered());
-        let count = match (rejection, same.take()) {
-            (Some(new), None) => Some((new, 1)),
-            (Some(new), Some((old, count))) if old == new => Some((new, count + 1)),
-            _ => None,
-        };
-        match count {
-            None => self.opening = Opening::Over,
-            Some((message, rows)) => {
-                *same = Some((message.clone(), rows));
-                if rows >= self.config.selected.clamp(1, Self::SAME_REJECTIONS) {
-                    self.opening = Opening::Over;
-                    self.due = Some(Halt::SameRejection { message, rows });
-                }
-            }
-        }
     }
 }

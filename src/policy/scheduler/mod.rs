@@ -9,10 +9,12 @@
 mod machine;
 mod outcome;
 mod plan;
+mod settle;
 mod sharing;
 mod window;
 
 pub use machine::Scheduler;
 pub use plan::{
-    Assignment, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, SchedulerConfig, Step,
+    Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, SchedulerConfig,
+    Step,
 };

@@ -8,7 +8,7 @@ use crate::policy::breaker::BreakerVerdict;
 use crate::policy::keys::FaultRuling;
 use crate::policy::retry::backoff;
 use crate::policy::scheduler::machine::Scheduler;
-use crate::policy::scheduler::plan::{Assignment, Halt, Notice, Outcome, Ruling};
+use crate::policy::scheduler::plan::{Assignment, Feedback, Halt, Notice, Outcome, Ruling};
 use crate::policy::scheduler::window::UnitPhase;
 
 /// What the sample does next.
@@ -22,10 +22,19 @@ enum Next {
 
 impl Scheduler {
     /// A request has ended. Says how its attempt is to be kept.
-    pub fn on_outcome(&mut self, now: Moment, assignment: Assignment, outcome: Outcome) -> Ruling {
+    pub fn on_outcome(
+        &mut self,
+        now: Moment,
+        assignment: Assignment,
+        outcome: Outcome,
+        feedback: Feedback,
+    ) -> Ruling {
         let Assignment { ticket, key, .. } = assignment;
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.keys.on_end(key);
+        self.keys.on_end(key, ticket, feedback.pressure, feedback.tokens);
+        if let (Some(number), Some(tokens)) = (self.paced.remove(&ticket), feedback.tokens) {
+            self.pace.settle(number, tokens);
+        }
         if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
             unit.phase = UnitPhase::Idle;
             unit.next_attempt = ticket.attempt + 1;

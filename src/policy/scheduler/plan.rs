@@ -6,6 +6,7 @@ use crate::base::{AttemptKey, Moment, Ticket};
 use crate::model::{Ending, Ensemble, Failure, KeyFault, Reason, RetrySettings, Vote};
 use crate::policy::consensus::{Decision, SampleState};
 use crate::policy::keys::KeyConfig;
+use crate::policy::limiter::Pressure;
 
 /// What a scheduler is made for.
 #[derive(Debug, Clone)]
@@ -16,6 +17,12 @@ pub struct SchedulerConfig {
     pub concurrency: u32,
     /// The keys, at least one.
     pub keys: Vec<KeyConfig>,
+    /// Requests a minute over all keys; 0 for no limit.
+    pub requests_a_minute: u64,
+    /// Tokens a minute over all keys; 0 for no limit.
+    pub tokens_a_minute: u64,
+    /// When an earlier execution may have sent its last request, at the latest.
+    pub sent_before: Option<Moment>,
     /// Samples and the rule.
     pub ensemble: Ensemble,
     /// Whether a verdict is configured.
@@ -51,6 +58,8 @@ pub struct RowPlan {
     /// The first 16 bytes of the digest of its request without the sample number: rows with the same one ask the
     /// same. `None` for a row that asks nothing.
     pub group: Option<[u8; 16]>,
+    /// Tokens that one of its requests counts for, before its usage is known.
+    pub tokens: u64,
     /// Its samples, as many as are planned.
     pub samples: Vec<SamplePlan>,
     /// What a person has decided, whether it passes: the row asks nothing.
@@ -122,6 +131,15 @@ pub enum Outcome {
     Aborted,
     /// Never sent: between the scheduler's word and the sending, another reply asked the key to wait until then.
     Unsent(Moment),
+}
+
+/// What a request's end tells of its key.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Feedback {
+    /// The pressure that the reply speaks of; `None` if there was no reply that could.
+    pub pressure: Option<Pressure>,
+    /// Tokens that it used, where that is known.
+    pub tokens: Option<u64>,
 }
 
 /// What an outcome means for its sample: how the attempt is kept, and whether its next one is a repair.

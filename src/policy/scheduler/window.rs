@@ -10,6 +10,7 @@ use crate::policy::scheduler::plan::{RowPlan, SchedulerConfig};
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) group: Option<[u8; 16]>,
+    pub(super) tokens: u64,
     pub(super) units: Vec<Unit>,
     pub(super) phase: RowPhase,
     /// What a person has decided.
@@ -99,7 +100,15 @@ impl Row {
                 repair_next: false,
             })
             .collect();
-        Self { group: plan.group, units, phase: RowPhase::Live, decided, asked: false, rejection: None }
+        Self {
+            group: plan.group,
+            tokens: plan.tokens,
+            units,
+            phase: RowPhase::Live,
+            decided,
+            asked: false,
+            rejection: None,
+        }
     }
 
     /// The row's outcome, if it is certain.

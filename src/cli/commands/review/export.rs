@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::commands::review::{Desk, waits};
+use crate::cli::commands::review::desk::{Desk, waits};
 use crate::cli::failure::Failure;
 use crate::model::{InputFormat, OutputFormat};
 use crate::output::{ColumnCollector, ReviewRow, ReviewSample, ReviewWriter, Target, output_format_of};

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::base::{Clock as _, Digest, SystemClock};
-use crate::cli::commands::review::Desk;
+use crate::cli::commands::review::desk::Desk;
 use crate::cli::failure::Failure;
 use crate::dataset::{Checked, Source, format_of};
 use crate::model::{

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use crate::cli::commands::review::{Desk, waits};
+use crate::cli::commands::review::desk::{Desk, waits};
 use crate::cli::failure::Failure;
 use crate::model::PersonDecision;
 use crate::report::printable;

@@ -1,0 +1,25 @@
+//! From arguments to an exit code.
+
+use std::ffi::OsString;
+
+use crate::cli::args;
+use crate::cli::commands::{Context, dispatch};
+use crate::cli::environment::Environment;
+use crate::cli::terminal::Terminal;
+
+/// Runs the program with these arguments, the first of which is its name. Returns the exit code.
+pub fn main(arguments: Vec<OsString>) -> u8 {
+    let terminal = Terminal::new();
+    let matches = match args::command().try_get_matches_from(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => return terminal.usage(&error),
+    };
+    let context = Context { arguments, environment: Environment::read(), terminal };
+    match dispatch(&matches, &context) {
+        Ok(code) => code,
+        Err(failure) => {
+            context.terminal.error(&failure);
+            failure.code()
+        }
+    }
+}
