@@ -6,6 +6,7 @@
 //! What never happens here: a clock is read, a lock is taken, a task awaits, a file or a socket is touched. So whole
 //! runs are simulated in virtual time, thousands with different seeds (`tests/simulation.rs`).
 
+mod agreement;
 mod breaker;
 mod consensus;
 mod gate;
@@ -15,6 +16,7 @@ mod retry;
 mod review;
 mod scheduler;
 
+pub use agreement::{Agreement, BINS, Bin, Confusion, Outcomes};
 pub use breaker::{Breaker, BreakerVerdict};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
 pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};

@@ -12,5 +12,5 @@ mod run;
 
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
-pub(crate) use review::{ReviewArgs, ReviewStep};
+pub(crate) use review::{AgreementArgs, ReviewArgs, ReviewStep};
 pub(crate) use run::RunArgs;

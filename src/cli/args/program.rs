@@ -19,5 +19,6 @@ pub(crate) fn command() -> Command {
         .subcommand(read::status())
         .subcommand(read::show())
         .subcommand(review::review())
+        .subcommand(review::agreement())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

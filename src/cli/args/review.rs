@@ -1,10 +1,10 @@
-//! `verify review`: what a person decides.
+//! `verify review` and `verify agreement`: what a person decides, and from which thresholds on.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::cli::args::read::{run_argument, shared, with_state};
+use crate::cli::args::read::{ReadArgs, run_argument, shared, with_state};
 
 /// What `verify review` takes.
 #[derive(Debug, Clone)]
@@ -24,6 +24,13 @@ pub(crate) enum ReviewStep {
     Export { file: PathBuf },
     /// Take decisions from a file.
     Import { file: PathBuf },
+}
+
+/// What `verify agreement` takes.
+#[derive(Debug, Clone)]
+pub(crate) struct AgreementArgs {
+    pub(crate) read: ReadArgs,
+    pub(crate) gold: Option<String>,
 }
 
 pub(super) fn review() -> Command {
@@ -68,6 +75,18 @@ pub(super) fn review() -> Command {
         )
 }
 
+pub(super) fn agreement() -> Command {
+    shared(
+        Command::new("agreement")
+            .about("What the samples of a run say of its thresholds, without any request")
+            .after_help("Example:\n  verify agreement last --gold label")
+            .arg(run_argument().required(true)),
+    )
+    .arg(Arg::new("gold").long("gold").value_name("COLUMN").help(
+        "An input column that holds the truth: a value that means pass, or any other. Adds accuracy and calibration",
+    ))
+}
+
 impl ReviewArgs {
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let (name, matches) = matches.subcommand().unwrap_or(("list", matches));
@@ -82,5 +101,11 @@ impl ReviewArgs {
         };
         let run = matches.get_one::<String>("run").cloned().unwrap_or_else(|| "last".to_owned());
         Self { run, state: matches.get_one::<PathBuf>("state").cloned(), step }
+    }
+}
+
+impl AgreementArgs {
+    pub(crate) fn read(matches: &ArgMatches) -> Self {
+        Self { read: ReadArgs::read(matches), gold: matches.get_one::<String>("gold").cloned() }
     }
 }

@@ -2,8 +2,8 @@
 
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::cli::args::{ReadArgs, ReviewArgs, RunArgs, ShowArgs};
-use crate::cli::commands::{Context, mock, review, run, show, status};
+use crate::cli::args::{AgreementArgs, ReadArgs, ReviewArgs, RunArgs, ShowArgs};
+use crate::cli::commands::{Context, agreement, mock, review, run, show, status};
 use crate::cli::failure::Failure;
 
 /// Runs the command that was typed. Returns its exit code.
@@ -13,6 +13,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Fa
         Some(("status", matches)) => status::run(&ReadArgs::read(matches), context),
         Some(("show", matches)) => show::run(&ShowArgs::read(matches), context),
         Some(("review", matches)) => review::run(&ReviewArgs::read(matches), context),
+        Some(("agreement", matches)) => agreement::run(&AgreementArgs::read(matches), context),
         Some(("mock", matches)) => {
             let args = mock::MockArgs::from_arg_matches(matches)
                 .map_err(|error| Failure::usage(error.to_string()))?;

@@ -143,16 +143,20 @@ impl Record {
             agree_on: self.answer.agree_on.clone(),
             repair: 0,
         };
-        let ensemble = Ensemble {
+        let reader = Reader::new(schema, &answer).ok()?;
+        Some(RowJudge::new(reader, &answer, &self.rules()?))
+    }
+
+    /// How samples decide.
+    pub(super) fn rules(&self) -> Option<Ensemble> {
+        Some(Ensemble {
             samples: self.ensemble.samples,
             rule: if self.ensemble.majority { Rule::Majority } else { Rule::Unanimous },
             auto_pass: self.ensemble.auto_pass.parse().ok()?,
             auto_fail: self.ensemble.auto_fail.parse().ok()?,
             early_stop: self.ensemble.early_stop,
             concurrent_samples: false,
-        };
-        let reader = Reader::new(schema, &answer).ok()?;
-        Some(RowJudge::new(reader, &answer, &ensemble))
+        })
     }
 
     /// What the run is read again with; `None` where a part of it cannot be understood any more.
