@@ -52,9 +52,9 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "provider",
         "provider",
-        "openai|mock",
+        "openai|anthropic|mock",
         MODEL,
-        "The wire format: openai (and all compatible servers) or mock; by default told from the model's name",
+        "The wire format: openai (and all compatible servers), anthropic or mock; by default told from the model's name",
     ),
     key("base_url", "base-url", "URL", MODEL, "The server; a host alone, /v1, or the full endpoint all work"),
     key("input.id", "id-column", "NAME", "Input", "A column whose values are unique; shown in messages"),
@@ -99,7 +99,7 @@ pub(crate) const KEYS: &[Key] = &[
         "structured",
         "FORM",
         ANSWER,
-        "How the schema is sent: auto, json_schema, json_object or prompt [default: auto]",
+        "How the schema is sent: auto, json_schema, tool, json_object or prompt [default: auto]",
     ),
     key("answer.repair", "repair", "N", ANSWER, "Re-asks after an invalid answer [default: 1]"),
     key("answer.temperature", "temperature", "X", ANSWER, "Sampling temperature; sent only when set"),
@@ -152,6 +152,20 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("limits.rpm", "rpm", "N", LIMITS, "Requests a minute over all keys; 0 for no limit [default: 0]"),
     key("limits.tpm", "tpm", "N", LIMITS, "Tokens a minute over all keys; 0 for no limit [default: 0]"),
+    key(
+        "limits.max_cost",
+        "max-cost",
+        "USD",
+        LIMITS,
+        "A hard ceiling on what the run may cost, over all its executions",
+    ),
+    key(
+        "limits.max_calls",
+        "max-calls",
+        "N",
+        LIMITS,
+        "A hard ceiling on requests, over all executions of the run",
+    ),
     key("limits.timeout", "timeout", "DURATION", LIMITS, "Time for one request in all [default: 300s]"),
     key(
         "limits.deadline",
@@ -242,8 +256,6 @@ pub(crate) struct Reserved {
 /// Names that this version does not build. A value that would need it is refused, never ignored.
 pub(crate) const RESERVED: &[Reserved] = &[
     Reserved { id: "prompt.cache", neutral: &["false"] },
-    Reserved { id: "limits.max_cost", neutral: &[] },
-    Reserved { id: "limits.max_calls", neutral: &[] },
     Reserved { id: "limits.confirm_above", neutral: &[] },
 ];
 

@@ -2,17 +2,29 @@
 
 use std::time::Duration;
 
+use crate::model::Structured;
+
 /// A failed request: what class of failure, and what the server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The class, which decides what happens next.
     pub class: FailureClass,
-    /// The server's own code for it, such as `insufficient_quota`.
+    /// The server's own code for it, such as `insufficient_quota`, or [`Failure::NEVER_SENT`].
     pub code: Option<String>,
     /// The server's text without ids, at most 300 characters, or a fixed sentence of ours.
     pub message: String,
     /// How long the server asked to wait, if its hint is usable: positive and finite.
     pub wait: Option<Duration>,
+}
+
+impl Failure {
+    /// The code of a failure before which nothing was sent.
+    pub const NEVER_SENT: &'static str = "never_sent";
+
+    /// Whether the request reached the network.
+    pub fn was_sent(&self) -> bool {
+        self.code.as_deref() != Some(Self::NEVER_SENT)
+    }
 }
 
 /// The classes of failure.
@@ -64,7 +76,14 @@ pub enum Lesson {
     /// This parameter is not taken.
     DropParameter(String),
     /// This form of structured output is not taken.
-    WeakerStructured,
+    WeakerStructured {
+        /// How many steps down from the strongest form the next one is.
+        steps: u8,
+        /// The form that was refused.
+        refused: Structured,
+        /// The form that comes next.
+        next: Structured,
+    },
 }
 
 impl std::fmt::Display for KeyFault {

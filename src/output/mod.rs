@@ -17,6 +17,7 @@ mod jsonl;
 mod members;
 mod name;
 mod review;
+mod sink;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -29,8 +30,9 @@ pub use csv::CsvWriter;
 pub use error::OutputError;
 pub use jsonl::JsonlWriter;
 pub use members::has_member;
-pub use name::{default_output, output_format_of};
+pub use name::{default_output, output_format_for};
 pub use review::{ReviewRow, ReviewSample, ReviewWriter};
+pub use sink::Sink;
 pub use target::Target;
 pub use whole::write_whole;
 pub use writer::OutputWriter;

@@ -8,6 +8,7 @@
 
 mod agreement;
 mod breaker;
+mod budget;
 mod consensus;
 mod gate;
 mod keys;
@@ -18,6 +19,7 @@ mod scheduler;
 
 pub use agreement::{Agreement, BINS, Bin, Confusion, Outcomes};
 pub use breaker::{Breaker, BreakerVerdict};
+pub use budget::{Budget, BudgetConfig, Ceiling, Claim, Settlement};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
 pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};

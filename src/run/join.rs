@@ -1,10 +1,8 @@
 //! The input again, in order, joined with what the store holds of each row.
 
-use std::io::Write;
-
 use crate::dataset::{Rows, Source};
-use crate::model::{AttemptFact, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
-use crate::output::{OutputError, OutputWriter};
+use crate::model::{AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
+use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
 use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
@@ -25,7 +23,7 @@ pub(super) struct Join<'a> {
     /// Why unfinished rows are not finished.
     pub(super) skipped: Reason,
     /// What people have decided, if there is any of that.
-    pub(super) decisions: Option<Decisions>,
+    pub(super) decisions: Option<&'a Decisions>,
 }
 
 /// What the rows of a run have become, from the store.
@@ -35,7 +33,7 @@ pub(super) struct Joined {
     pub(super) failures: FailureGroups,
     /// Rows that continuing would ask again.
     pub(super) open: u64,
-    /// Whether a request was sent that brought no complete reply.
+    /// Whether a request was sent that brought no complete reply and whose worst case is not known.
     pub(super) unanswered: bool,
     /// An error of the output, after which the remaining rows were counted and not written.
     pub(super) output: Option<OutputError>,
@@ -43,18 +41,18 @@ pub(super) struct Joined {
 
 impl Join<'_> {
     /// Goes through all rows in order, counts them, and writes them where there is a writer.
-    pub(super) fn run<W: Write>(
+    pub(super) fn run(
         &self,
         rows: Rows,
         store: Reader,
-        mut writer: Option<OutputWriter<W>>,
+        mut writer: Option<OutputWriter<Sink>>,
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
         let mut histories = Histories::new(store, self.run);
         for row in rows {
             let row = row?;
             let history = histories.of(row.number)?;
-            let decided = match &self.decisions {
+            let decided = match self.decisions {
                 Some(decisions) => decisions.on_row(&row, self.header)?,
                 None => None,
             };
@@ -67,7 +65,7 @@ impl Join<'_> {
             }
         }
         if let Some(writer) = writer
-            && let Err(error) = writer.finish()
+            && let Err(error) = writer.close()
         {
             joined.output = Some(error);
         }
@@ -82,7 +80,10 @@ impl Join<'_> {
         joined: &mut Joined,
     ) -> RowResult {
         count(history, &mut joined.totals);
-        joined.unanswered |= history.attempts.iter().any(|attempt| attempt.http_status.is_none());
+        let lost = |attempt: &AttemptRecord| {
+            attempt.http_status.is_none() && attempt.cost.is_none() && attempt.possible.is_none()
+        };
+        joined.unanswered |= history.attempts.iter().any(lost);
         let result = self.judge.result(RowFacts {
             run: self.run,
             row: row.number,

@@ -20,20 +20,18 @@ pub(crate) struct ShowArgs {
     pub(crate) row: u64,
 }
 
-/// Adds where the state is.
-pub(super) fn with_state(command: Command) -> Command {
-    command.arg(
-        Arg::new("state")
-            .long("state")
-            .value_name("DIR")
-            .value_parser(value_parser!(PathBuf))
-            .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]"),
-    )
+/// Where the state is.
+pub(super) fn state_argument() -> Arg {
+    Arg::new("state")
+        .long("state")
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]")
 }
 
-/// Adds where the state is and how data is printed.
+/// The place of the state, and the format.
 pub(super) fn shared(command: Command) -> Command {
-    with_state(command).arg(
+    command.arg(state_argument()).arg(
         Arg::new("format")
             .long("format")
             .value_name("FORMAT")
@@ -75,7 +73,12 @@ pub(super) fn show() -> Command {
 impl ReadArgs {
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         Self {
-            run: matches.get_one::<String>("run").cloned().unwrap_or_else(|| "last".to_owned()),
+            run: matches
+                .try_get_one::<String>("run")
+                .ok()
+                .flatten()
+                .cloned()
+                .unwrap_or_else(|| "last".to_owned()),
             state: matches.get_one::<PathBuf>("state").cloned(),
             json: matches.get_one::<String>("format").is_some_and(|format| format == "json"),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::cli::args::read::{ReadArgs, run_argument, shared, with_state};
+use crate::cli::args::read::{ReadArgs, run_argument, shared, state_argument};
 
 /// What `verify review` takes.
 #[derive(Debug, Clone)]
@@ -60,17 +60,19 @@ pub(super) fn review() -> Command {
             ),
         )
         .subcommand(
-            with_state(Command::new("export").about("Writes the rows that wait for a decision to a file").arg(run()))
+            Command::new("export")
+                .about("Writes the rows that wait for a decision to a file")
+                .arg(run())
+                .arg(state_argument())
                 .after_help("Example:\n  verify review export last -o decide.csv")
                 .arg(file("output").long("output").short('o').help("A .csv, .tsv, .jsonl or .ndjson file")),
         )
         .subcommand(
-            with_state(
-                Command::new("import")
-                    .about("Takes decisions from such a file: pass or fail, all of them or none; empty ones are left out")
-                    .arg(run()),
-            )
-            .after_help("Example:\n  verify review import last decide.csv")
+            Command::new("import")
+                .about("Takes decisions from such a file: pass or fail, all of them or none; empty ones are left out")
+                .arg(run())
+                .arg(state_argument())
+                .after_help("Example:\n  verify review import last decide.csv")
             .arg(file("file").help("An exported file with decisions in it")),
         )
 }

@@ -39,6 +39,16 @@ pub(super) fn run(args: &AgreementArgs, context: &Context) -> Result<u8, Failure
             compare(&store, &past, &record.answer.pass, column, &mut agreement)?;
         }
     }
+    let truths = &agreement.confusion;
+    if let Some(column) = &args.gold
+        && truths.rows() > 0
+        && truths.rows() == truths.fails()
+    {
+        let passing = Value::Array(record.answer.pass.clone());
+        context.terminal.warn(&format!(
+            "no value of the column `{column}` means pass: those that do are {passing}; is it another column?"
+        ));
+    }
     let view =
         AgreementView { run: run.id, rules: &rules, agreement: &agreement, gold: args.gold.as_deref() };
     let text = if args.read.json { view.to_json() + "\n" } else { view.to_text() };

@@ -6,14 +6,18 @@
 
 mod agreement;
 mod check;
+mod check_command;
 mod context;
 mod dispatch;
+mod export;
 mod mock;
 mod record;
 mod review;
 mod run;
+mod runs;
 mod show;
 mod source;
+mod stand;
 mod status;
 
 pub(crate) use context::Context;

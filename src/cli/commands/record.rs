@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::answer::{Reader, Schema};
 use crate::dataset::Source;
 use crate::model::{
-    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings,
-    Ragged, Rule, Selection, Settings,
+    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, OutputFormat,
+    OutputOrder, OutputSettings, PromptSettings, Ragged, Rule, Selection, Settings,
 };
 use crate::prompt::Template;
 use crate::run::{PastPlan, RowJudge};
@@ -23,6 +23,8 @@ pub(super) struct Record {
     pub(super) command: String,
     pub(super) answer: AnswerRecord,
     pub(super) ensemble: EnsembleRecord,
+    #[serde(default)]
+    pub(super) output: OutputRecord,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,9 +42,8 @@ pub(super) struct InputRecord {
     selection: SelectionRecord,
 }
 
-/// Which rows take part.
+/// Which rows the run has taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 enum SelectionRecord {
     #[default]
     All,
@@ -52,6 +53,23 @@ enum SelectionRecord {
         count: u64,
         seed: u64,
     },
+}
+
+/// How the run writes its output, but for the place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct OutputRecord {
+    prefix: String,
+    result_field: String,
+    csv_safe: bool,
+    accounting: bool,
+}
+
+impl Default for OutputRecord {
+    fn default() -> Self {
+        let (prefix, result_field) = (String::new(), "verify".to_owned());
+        Self { prefix, result_field, csv_safe: false, accounting: true }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,6 +136,12 @@ impl Record {
                 auto_fail: settings.ensemble.auto_fail.to_string(),
                 early_stop: settings.ensemble.early_stop,
             },
+            output: OutputRecord {
+                prefix: settings.output.prefix.clone(),
+                result_field: settings.output.result_field.clone(),
+                csv_safe: settings.output.csv_safe,
+                accounting: settings.output.accounting,
+            },
         }
     }
 
@@ -175,18 +199,38 @@ impl Record {
     }
 }
 
+impl OutputRecord {
+    /// The output in another place.
+    pub(super) fn settings(&self, path: Option<std::path::PathBuf>, format: OutputFormat) -> OutputSettings {
+        OutputSettings {
+            path,
+            format,
+            prefix: self.prefix.clone(),
+            result_field: self.result_field.clone(),
+            csv_safe: self.csv_safe,
+            accounting: self.accounting,
+            order: OutputOrder::Input,
+        }
+    }
+}
+
 impl InputRecord {
-    /// The input as the run had it.
+    /// The name of the copy of standard input in the state folder, if the run has read that.
+    pub(super) fn spool(&self) -> Option<std::ffi::OsString> {
+        let name = self.file.file_name().filter(|_| self.shown_as == "-")?;
+        name.to_str().is_some_and(|name| name.starts_with("spool-")).then(|| name.to_owned())
+    }
+
+    /// The input as the run has read it.
     pub(super) fn whole(&self) -> InputSettings {
-        let mut settings = self.settings(1);
-        settings.selection = match &self.selection {
+        let selection = match &self.selection {
             SelectionRecord::All => Selection::All,
             SelectionRecord::First(count) => Selection::First(*count),
             SelectionRecord::Ranges(ranges) => Selection::Ranges(ranges.clone()),
             SelectionRecord::Pick { count, seed } => Selection::Pick { count: *count, seed: *seed },
         };
-        settings.id_column.clone_from(&self.id);
-        settings
+        let bad_rows = if self.keep_bad { BadRows::Keep } else { BadRows::Stop };
+        InputSettings { selection, bad_rows, id_column: self.id.clone(), ..self.settings(0) }
     }
 
     /// The format of the input.

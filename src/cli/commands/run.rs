@@ -1,18 +1,16 @@
 //! `verify run`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Money, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
 use crate::cli::commands::record::Record;
-use crate::cli::commands::source::input_settings;
+use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
-use crate::cli::settings::{ConfigFile, Invocation, Layers, Resolved, resolve};
+use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
 use crate::model::{CallSettings, KeySettings, KeySource, Settings};
 use crate::output::Target;
@@ -23,29 +21,30 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let config = read_config(args, context)?;
+    let mut config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
-    let state = context.state_folder(args.state.as_deref(), config.as_ref());
+    let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let retry = args
         .retry
         .as_deref()
         .map(Retry::parse)
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
-    let variables: BTreeMap<String, String> = context.environment.of_the_program();
-    let layers = Layers::new(args.flags.clone(), variables, config);
-    let invocation = Invocation {
-        input: input_settings(args, &state, clock.wall())?,
-        columns: args.columns.clone(),
-        key_env: args.key_env.clone(),
-        price: args.price.clone(),
-        result_field: args.result_field.clone(),
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
+    let layers = layers(&args.job, context, config);
+    let invocation = invocation(&args.job, &state, clock.wall())?;
+    let Resolved { settings, price, warnings } = match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => resolved,
+        Ok(_) => return Err(wrong.into()),
+        Err(more) => {
+            wrong.extend(more);
+            return Err(wrong.into());
+        }
     };
-    let Resolved { settings, price, warnings } = resolve(&layers, &invocation)?;
     if args.json && settings.output.path.is_none() {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
@@ -60,13 +59,21 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let Good { source, checked, template, answers, codec, columns, .. } = good;
     // Whether the output can be written is known before anything is sent; it is begun when there is something.
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    if let Some(path) = &args.summary {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
     let command = context.command_line();
     raise_file_limit(&settings);
     let total = checked.selected;
     let rows = checked.rows;
     let plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice { new: args.new, run: args.run.clone(), retry },
+        choice: Choice {
+            new: args.new,
+            run: args.run.clone(),
+            retry,
+            forgive_possible: args.forgive_possible,
+        },
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -99,6 +106,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     watcher.finish();
     drop(watch);
     let ended = ended?;
+    if let Some(amount) = ended.forgiven {
+        terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
+    }
     let summary = summary(&ended, &settings, rows, total, &command);
     tell(args, context, &summary, color)
 }
@@ -123,19 +133,6 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
         return Ok(141);
     }
     Ok(code)
-}
-
-fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
-    let named =
-        args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
-    let is_stdin = args.input.as_os_str() == "-";
-    let beside = args.input.parent().filter(|_| !is_stdin);
-    let folder = match beside {
-        Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
-        other => other,
-    };
-    let path = named.or_else(|| ConfigFile::discover(folder, context.environment.working_directory()));
-    Ok(path.map(|path| ConfigFile::read(&path)).transpose()?)
 }
 
 /// Connections are files: more of them need a higher limit.
@@ -200,6 +197,14 @@ fn is_loopback(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Why the execution ended, with what a ceiling left undone.
+fn why(ended: &Ended) -> String {
+    match &ended.needed {
+        Some(needed) => format!("{}: {needed}", ended.exit.why),
+        None => ended.exit.why.clone(),
+    }
+}
+
 /// The summary of an execution.
 fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
     let totals = &ended.totals;
@@ -219,13 +224,13 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         },
         status: totals.status,
         reason: totals.reason.clone(),
-        exit: Some(Exit { code: ended.exit.code, why: ended.exit.why.clone() }),
+        exit: Some(Exit { code: ended.exit.code, why: why(ended) }),
         attempts: totals.attempts,
         retries: totals.retries,
         throttled: totals.throttled,
         replayed: totals.replayed,
         tokens: totals.tokens,
-        cost: Cost::of(totals, (!ended.possible).then_some(Money::ZERO), None),
+        cost: Cost::of(totals, ended.possible, settings.limits.max_cost),
         wall: ended.wall,
         rows_per_minute: rate(ended.finished_here),
         requests_per_minute: rate(ended.sent_here),

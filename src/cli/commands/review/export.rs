@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::commands::review::desk::{Desk, waits};
 use crate::cli::failure::Failure;
 use crate::model::{InputFormat, OutputFormat};
-use crate::output::{ColumnCollector, ReviewRow, ReviewSample, ReviewWriter, Target, output_format_of};
+use crate::output::{ColumnCollector, ReviewRow, ReviewSample, ReviewWriter, Target, output_format_for};
 use crate::policy::SampleState;
 use crate::report::printable;
 use crate::run::{PastRow, PastSample};
@@ -13,7 +13,7 @@ use crate::run::{PastRow, PastSample};
 /// Writes the rows that wait for a decision. Returns the exit code.
 pub(super) fn run(desk: &Desk<'_>, file: &Path) -> Result<u8, Failure> {
     let Desk { store, past, .. } = *desk;
-    let format = output_format_of(file).unwrap_or_else(|| own_format(desk));
+    let format = output_format_for(Some(file), own_format(desk));
     let mut header = past.header().cloned();
     if header.is_none() && matches!(format, OutputFormat::Csv { .. }) {
         let mut columns = ColumnCollector::new();
