@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::base::{Clock, Moment, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
-    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, Usage,
+    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, ServiceTier,
+    Usage,
 };
 use crate::policy::{Assignment, Feedback, Outcome, Pressure};
 use crate::provider::{Codec, Price, cost, headroom};
@@ -186,7 +187,7 @@ impl Worker {
                 record.request_id = decoded.request_id;
                 record.raw = reply.body;
                 let understood = understand(self.judge.reader(), decoded.content, &mut record);
-                self.account(job, &mut record, decoded.usage, &understood);
+                self.account(job, &mut record, decoded.usage, decoded.tier, &understood);
                 understood
             }
         };
@@ -201,7 +202,14 @@ impl Worker {
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at
     /// four bytes a token.
-    fn account(&self, job: &Job, record: &mut AttemptRecord, usage: Option<Usage>, understood: &Understood) {
+    fn account(
+        &self,
+        job: &Job,
+        record: &mut AttemptRecord,
+        usage: Option<Usage>,
+        tier: Option<ServiceTier>,
+        understood: &Understood,
+    ) {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let is_error = matches!(understood.outcome, Outcome::Failed(_));
         record.usage = match usage {
@@ -221,7 +229,8 @@ impl Worker {
             known => known,
         };
         record.cost = match (&self.price, &record.usage) {
-            (Some(price), Some(usage)) => Some(cost(price, usage)),
+            // A reply that does not name its tier was made in the one asked for.
+            (Some(price), Some(usage)) => cost(price, usage, tier.unwrap_or(price.asked)),
             _ => None,
         };
     }

@@ -61,7 +61,7 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
     let keys = keys(layers, invocation, &call)?;
     let prompt = prompt(layers)?;
     let answer = answer(layers, invocation)?;
-    let price = price(layers, invocation, &call.model)?;
+    let price = price(layers, invocation, &call)?;
     let limits = limits(layers, &call.model)?;
     let output = output(layers, invocation, &input)?;
     let settings = Settings {

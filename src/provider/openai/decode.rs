@@ -6,7 +6,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use crate::base::WallTime;
-use crate::model::{Decoded, Failure, FailureClass, HttpReply, Learned, ReplyContent, Usage};
+use crate::model::{Decoded, Failure, FailureClass, HttpReply, Learned, ReplyContent, ServiceTier, Usage};
 use crate::provider::errors::{ServerError, unwrapped};
 use crate::provider::openai::body::{self, Body};
 use crate::provider::openai::{OpenaiRequest, usage};
@@ -20,8 +20,8 @@ pub(crate) fn decode(
     now: WallTime,
 ) -> Decoded {
     let reader = Reader { request, reply, learned, now };
-    let (content, usage) = reader.read();
-    Decoded { content, usage, request_id: request_id(reply) }
+    let (content, usage, tier) = reader.read();
+    Decoded { content, usage, tier, request_id: request_id(reply) }
 }
 
 /// The id that the provider's support asks for.
@@ -40,19 +40,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self) -> (ReplyContent, Option<Usage>) {
+    fn read(&self) -> (ReplyContent, Option<Usage>, Option<ServiceTier>) {
         let status = self.reply.status;
         if (300..400).contains(&status) {
-            return (ReplyContent::Failed(self.redirected()), None);
+            return (ReplyContent::Failed(self.redirected()), None, None);
         }
         match body::read(self.reply) {
             Body::Json(value) => {
                 let value = unwrapped(&value);
-                (self.read_json(value), usage::read(value))
+                let tier = value.get("service_tier").and_then(Value::as_str).map(ServiceTier::from_word);
+                (self.read_json(value), usage::read(value), tier)
             }
-            Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None),
+            Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None, None),
             Body::CutStream => {
-                (self.server_failed("the event stream in the reply ends before its end"), None)
+                (self.server_failed("the event stream in the reply ends before its end"), None, None)
             }
         }
     }
