@@ -5,10 +5,12 @@
 //! It uses `clap` and `cli/keys`.
 //! What never happens here: a value is interpreted beyond its form.
 
+mod models;
 mod program;
 mod read;
 mod run;
 
+pub(crate) use models::ModelsArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
 pub(crate) use run::RunArgs;

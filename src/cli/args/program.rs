@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{read, run};
+use crate::cli::args::{models, read, run};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -18,5 +18,6 @@ pub(crate) fn command() -> Command {
         .subcommand(run::command())
         .subcommand(read::status())
         .subcommand(read::show())
+        .subcommand(models::command())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

@@ -8,6 +8,7 @@ mod check;
 mod context;
 mod dispatch;
 mod mock;
+mod models;
 mod record;
 mod run;
 mod show;

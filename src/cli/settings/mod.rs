@@ -15,6 +15,6 @@ mod resolve;
 mod values;
 
 pub(crate) use error::SettingsError;
-pub(crate) use file::ConfigFile;
+pub(crate) use file::{ConfigFile, closest};
 pub(crate) use layers::Layers;
 pub(crate) use resolve::{Invocation, Resolved, resolve};
