@@ -168,6 +168,13 @@ pub(crate) const KEYS: &[Key] = &[
         "Refuse an input with more selected rows; 0 for any [default: 0]",
     ),
     key(
+        "limits.confirm_above",
+        "confirm-above",
+        "USD",
+        LIMITS,
+        "Ask before a run that will probably cost more; --yes answers [default: 10]",
+    ),
+    key(
         "retry.attempts",
         "attempts",
         "N",
@@ -244,7 +251,6 @@ pub(crate) const RESERVED: &[Reserved] = &[
     Reserved { id: "prompt.cache", neutral: &["false"] },
     Reserved { id: "limits.max_cost", neutral: &[] },
     Reserved { id: "limits.max_calls", neutral: &[] },
-    Reserved { id: "limits.confirm_above", neutral: &[] },
 ];
 
 /// The key with this name in the file.

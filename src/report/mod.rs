@@ -10,6 +10,7 @@
 //! arrive as data); a control character that came from data, an answer or a server reaches a line of text raw.
 
 mod bar;
+mod estimate;
 mod failures;
 mod hint;
 mod json;
@@ -24,6 +25,7 @@ mod status;
 mod summary;
 
 pub use bar::Bar;
+pub use estimate::{CostRange, Estimate};
 pub use failures::{FailureGroup, FailureGroups};
 pub use hint::hint;
 pub use latency::Latencies;

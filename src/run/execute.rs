@@ -69,6 +69,8 @@ pub struct Plan {
     pub state: PathBuf,
     /// Which run to execute.
     pub choice: Choice,
+    /// Stop once so many rows have ended, and write no output.
+    pub probe: Option<u64>,
     /// What the store keeps of the settings, as JSON.
     pub record: String,
     /// This process.
@@ -171,7 +173,9 @@ pub fn execute(
         files: written.files,
         open: written.open,
     };
-    let ending = ending_word(written.cause.as_ref());
+    // A probe ends before its run does.
+    let is_early = plan.probe.is_some() && written.cause.is_none() && ended.open > 0;
+    let ending = if is_early { "stopped" } else { ending_word(written.cause.as_ref()) };
     store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
     store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
     store.save_summary(seq, &(hooks.summarize)(&ended))?;
@@ -213,6 +217,7 @@ fn drive(
         finished: finished_rows(opened, settings)?,
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
+        left: plan.probe,
     };
     let parts = WorkerParts {
         settings,
@@ -278,7 +283,8 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
     };
     let rows = plan.source.rows(&plan.checked)?;
     let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
-    let has_output = !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
+    let has_output =
+        plan.probe.is_none() && !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
     let out = if has_output {
         let columns = plan.answers.schema().properties();
         let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
@@ -292,8 +298,10 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
-    let ending = |cause: &Option<StopCause>| {
-        exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone())
+    let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
+        // Rows that nobody has asked for yet break no gate.
+        (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
+        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
     let files = match place(target, exit.code, &totals, has_output) {

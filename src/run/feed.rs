@@ -58,6 +58,8 @@ pub(super) struct FeedPlan {
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
+    /// How many rows may still be fed; `None` for all.
+    pub(super) left: Option<u64>,
 }
 
 /// A row that is ready for the scheduler, with what its requests need.
@@ -150,10 +152,11 @@ impl Drop for Feed {
 }
 
 impl FeedPlan {
-    fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
+    pub(super) fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
         while batch.rows.len() < count {
-            let Some(row) = self.rows.next() else {
+            let next = if self.left == Some(0) { None } else { self.rows.next() };
+            let Some(row) = next else {
                 batch.exhausted = true;
                 break;
             };
@@ -163,7 +166,10 @@ impl FeedPlan {
                 continue;
             }
             match self.plan(&row)? {
-                Some(fed) => batch.rows.push(fed),
+                Some(fed) => {
+                    self.left = self.left.map(|left| left.saturating_sub(1));
+                    batch.rows.push(fed);
+                }
                 None => batch.passed += 1,
             }
         }

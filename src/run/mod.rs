@@ -8,15 +8,19 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod distinct;
 mod driver;
 mod error;
 mod execute;
 mod feed;
+mod forecast;
 mod history;
 mod identity;
 mod join;
 mod live;
 mod lock;
+mod observed;
+mod rater;
 mod reading;
 mod result;
 mod resume;
@@ -26,9 +30,11 @@ mod worker;
 pub use credentials::{Credential, Credentials};
 pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
+pub use forecast::{Counting, forecast};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
 pub use live::Observer;
 pub use lock::JobLock;
+pub use rater::quick_likely;
 pub use result::RowFacts;
 pub use stop::{StopSender, StopSignal, Stops, stops};

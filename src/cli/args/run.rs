@@ -32,6 +32,9 @@ pub(crate) struct RunArgs {
     pub(crate) pick_seed: u64,
     pub(crate) max_record: usize,
     pub(crate) allow_empty: bool,
+    pub(crate) dry_run: bool,
+    pub(crate) probe: Option<u64>,
+    pub(crate) yes: bool,
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
@@ -50,6 +53,9 @@ Examples:
     verify run in.jsonl --model gpt-5.4-mini --prompt-file prompt.txt --schema schema.json --concurrency 8
   A server of your own:
     verify run in.jsonl --model qwen --base-url http://127.0.0.1:8000/v1 --prompt 'Translate: {{ text }}'
+  What it will take, without and with a look at 20 rows:
+    verify run in.csv --dry-run
+    verify run in.csv --probe 20
   Everything in verify.toml, a part of the rows:
     verify run in.csv --rows 5-20,31
 The same command again continues a run that was stopped, and pays for nothing twice.
@@ -156,9 +162,14 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
-            text("format", "FORMAT", "Output", "text, or json for the summary on standard output")
-                .value_parser(["text", "json"])
-                .default_value("text"),
+            text(
+                "format",
+                "FORMAT",
+                "Output",
+                "text, or json for the summary, or the estimate, on standard output",
+            )
+            .value_parser(["text", "json"])
+            .default_value("text"),
         )
         .arg(
             text(
@@ -178,6 +189,17 @@ pub(super) fn command() -> Command {
             )
             .value_parser(value_parser!(PathBuf)),
         )
+        .arg(switch(
+            "dry-run",
+            run,
+            "Send nothing: print rows, calls, tokens, cost and time, and whether something is to be mended",
+        ))
+        .arg(
+            text("probe", "N", run, "Ask N rows, write no output, and print the estimate made from them")
+                .value_parser(value_parser!(u64).range(1..))
+                .conflicts_with("dry-run"),
+        )
+        .arg(switch("yes", run, "Do not ask about the cost").short('y'))
         .arg(switch("new", run, "Begin a new run; stored answers are replayed all the same"))
         .arg(
             text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last")
@@ -256,6 +278,9 @@ impl RunArgs {
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(usize::MAX),
             allow_empty: matches.get_flag("allow-empty"),
+            dry_run: matches.get_flag("dry-run"),
+            probe: number("probe"),
+            yes: matches.get_flag("yes"),
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),

@@ -7,6 +7,7 @@
 mod check;
 mod context;
 mod dispatch;
+mod estimate;
 mod mock;
 mod models;
 mod record;

@@ -8,6 +8,7 @@ use crate::base::{Clock as _, Money, Secret, SystemClock};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
+use crate::cli::commands::estimate;
 use crate::cli::commands::record::Record;
 use crate::cli::commands::source::input_settings;
 use crate::cli::environment::Environment;
@@ -36,17 +37,25 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .map(Retry::parse)
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    // A dry run leaves nothing behind.
+    let scratch = args
+        .dry_run
+        .then(tempfile::tempdir)
+        .transpose()
+        .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
+    let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
     let variables: BTreeMap<String, String> = context.environment.of_the_program();
     let layers = Layers::new(args.flags.clone(), variables, config);
     let invocation = Invocation {
-        input: input_settings(args, &state, clock.wall())?,
+        input: input_settings(args, spool, clock.wall())?,
         columns: args.columns.clone(),
         key_env: args.key_env.clone(),
         price: args.price.clone(),
         result_field: args.result_field.clone(),
     };
-    let Resolved { settings, price, warnings } = resolve(&layers, &invocation)?;
-    if args.json && settings.output.path.is_none() {
+    let Resolved { settings, price, confirm_above, warnings } = resolve(&layers, &invocation)?;
+    let writes_rows = !args.dry_run && args.probe.is_none();
+    if args.json && settings.output.path.is_none() && writes_rows {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
         ));
@@ -57,16 +66,14 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             terminal.warn(warning);
         }
     }
-    let Good { source, checked, template, answers, codec, columns, .. } = good;
-    // Whether the output can be written is known before anything is sent; it is begun when there is something.
-    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    let Good { source, checked, template, answers, codec, columns, prompt_tokens, .. } = good;
     let command = context.command_line();
-    raise_file_limit(&settings);
     let total = checked.selected;
     let rows = checked.rows;
-    let plan = Plan {
+    let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
         choice: Choice { new: args.new, run: args.run.clone(), retry },
+        probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -80,6 +87,15 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pid: std::process::id(),
         host: context.environment.host(),
     };
+    if args.dry_run {
+        return estimate::dry_run(&plan, args, context);
+    }
+    // Whether the output can be written is known before anything is sent; it is begun when there is something.
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    if !args.yes {
+        estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
+    }
+    raise_file_limit(&settings);
     let (sender, receiver) = stops();
     let watch = Watch::start(sender)
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
@@ -100,15 +116,17 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     drop(watch);
     let ended = ended?;
     let summary = summary(&ended, &settings, rows, total, &command);
+    if args.probe.is_some() && ended.exit.code == 0 {
+        write_summary(args, &summary)?;
+        return estimate::after_probe(&mut plan, &ended, args, context);
+    }
     tell(args, context, &summary, color)
 }
 
 /// Prints and writes the summary.
 fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Result<u8, Failure> {
     let code = summary.exit.as_ref().map_or(Failure::UNABLE, |exit| exit.code);
-    if let Some(path) = &args.summary {
-        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
-    }
+    write_summary(args, summary)?;
     // Whoever closed the output does not want to be told about it.
     if code == 141 {
         return Ok(code);
@@ -123,6 +141,13 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
         return Ok(141);
     }
     Ok(code)
+}
+
+fn write_summary(args: &RunArgs, summary: &Summary) -> Result<(), Failure> {
+    if let Some(path) = &args.summary {
+        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
+    }
+    Ok(())
 }
 
 fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Value};
 
+use crate::base::Money;
 use crate::cli::keys::{KEYS, RESERVED};
 use crate::cli::settings::answer::answer;
 use crate::cli::settings::error::SettingsError;
@@ -44,6 +46,8 @@ pub(crate) struct Resolved {
     pub(crate) settings: Settings,
     /// The model's price, if it is known.
     pub(crate) price: Option<Price>,
+    /// A run that will probably cost more is asked about first.
+    pub(crate) confirm_above: Money,
     /// Things that a person should know, one sentence each.
     pub(crate) warnings: Vec<String>,
 }
@@ -80,7 +84,7 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
         },
         output,
     };
-    Ok(Resolved { settings, price, warnings })
+    Ok(Resolved { settings, price, confirm_above: confirm_above(layers)?, warnings })
 }
 
 /// A value of a later version is refused rather than ignored.
@@ -281,6 +285,13 @@ fn limits(layers: &Layers, model: &str) -> Result<Limits, SettingsError> {
         max_cost: None,
         max_calls: None,
     })
+}
+
+/// The cost above which a run is asked about, in USD.
+fn confirm_above(layers: &Layers) -> Result<Money, SettingsError> {
+    let dollars = layers.decimal("limits.confirm_above", Decimal::from(1_000_000))?.map(|given| given.value);
+    let pico = dollars.unwrap_or(Decimal::TEN) * Decimal::from(1_000_000_000_000_u64);
+    Ok(Money::from_pico(pico.round().to_i64().unwrap_or(i64::MAX)))
 }
 
 /// Requests in flight that shared keys bear, by the size of the model's family.
