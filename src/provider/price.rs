@@ -105,27 +105,9 @@ impl Price {
             Some(long) => tier.long.unwrap_or_else(|| tier.rates.scaled(&self.rates, long)),
         })
     }
-
-    /// The most that a request with at most so many tokens can cost: at the dearest rates that it can earn, be it in
-    /// the tier asked for or in the ordinary one, which servers may fall back to; written to a cache; long.
-    pub fn most(&self, input: u64, output: u64) -> Money {
-        let tiers = [self.asked, ServiceTier::Standard];
-        let rates = tiers.into_iter().flat_map(|tier| [self.rates_of(tier, 0), self.rates_of(tier, input)]);
-        let cost = |rates: Rates| rates.dearest_input().times(input) + rates.output.times(output);
-        rates.flatten().map(cost).max().unwrap_or(Money::ZERO)
-    }
 }
 
 impl Rates {
-    /// The dearest kind of input.
-    fn dearest_input(&self) -> Money {
-        [Some(self.input), self.cached_input, self.cache_write]
-            .into_iter()
-            .flatten()
-            .max()
-            .unwrap_or(self.input)
-    }
-
     /// These rates, changed as `from` is changed by becoming `to`; half up below 10^-12 USD.
     fn scaled(&self, from: &Self, to: &Self) -> Self {
         let input = |rate: Money| scale(rate, from.input, to.input);
@@ -220,9 +202,6 @@ mod tests {
         price.tiers = Some(Tiers { flex: Some(TierRates { rates: half, long: None }), ..Tiers::default() });
         assert_eq!(of(&price, 101, ServiceTier::Flex), Some(116_000_000));
         assert_eq!(of(&price, 101, ServiceTier::Priority), None);
-        // A request that asks for a cheap tier may be served, and billed, as an ordinary one.
-        let asking = price.asking(ServiceTier::Flex).unwrap();
-        assert_eq!(asking.most(101, 10).pico(), 232_000_000);
         assert_eq!(price.asking(ServiceTier::Batch), None);
     }
 
@@ -231,14 +210,6 @@ mod tests {
         let price = price("1", "2").asking(ServiceTier::Priority).unwrap();
         let usage = Usage { input: 3, output: 4, ..Usage::default() };
         assert_eq!(cost(&price, &usage, price.asked), cost(&price, &usage, STANDARD));
-    }
-
-    #[test]
-    fn the_most_counts_all_input_as_the_dearest_kind() {
-        let price =
-            Price::per_million(dollars("2"), Some(dollars("0.2")), Some(dollars("2.5")), dollars("10"))
-                .unwrap();
-        assert_eq!(price.most(1_000, 100).to_string(), "0.0035");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The one task that owns the scheduler and does as it says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,13 @@ use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{
     AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Totals,
 };
-use crate::policy::{Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
+use crate::policy::{
+    Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
+};
 use crate::provider::learn;
 use crate::report::{Latencies, Snapshot};
 use crate::run::credentials::Credentials;
+use crate::run::draws::Draws;
 use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::live::Bus;
@@ -28,6 +31,9 @@ const TICK: Duration = Duration::from_millis(200);
 const TICKS_A_SNAPSHOT: u32 = 5;
 /// How long requests in flight may go on after the first signal.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// The token of a lease among those of rows, which count from 1.
+const LEASE: u64 = 0;
 
 /// Rows that are on disk, or why nothing goes there any more.
 pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
@@ -56,6 +62,10 @@ pub(super) struct Driver<'a> {
     pub(super) running: HashMap<Id, (Job, Moment)>,
     pub(super) cause: Option<StopCause>,
     pub(super) last_fault: String,
+    pub(super) leases: VecDeque<Claim>,
+    /// Where each draw on the lease is noted, under a ceiling.
+    pub(super) draws: Option<Draws>,
+    pub(super) needed: Option<String>,
     pub(super) next_tick: Moment,
     pub(super) ticks: u32,
 }
@@ -77,6 +87,8 @@ pub(super) struct Driven {
     pub(super) finished: u64,
     /// Requests that it sent.
     pub(super) sent: u64,
+    /// What the next row would have needed, if a ceiling ended the asking.
+    pub(super) needed: Option<String>,
     last: Snapshot,
 }
 
@@ -140,6 +152,7 @@ impl Driver<'_> {
             latencies: self.bus.latency,
             finished: totals.status.total(),
             sent: totals.attempts,
+            needed: self.needed,
             last,
         }
     }
@@ -204,10 +217,9 @@ impl Driver<'_> {
 
     fn snapshot(&mut self) -> Snapshot {
         let now = self.clock.now();
-        let limit = self.settings.limits.concurrency;
         let labels = self.credentials.labels();
         let oldest = self.running.values().map(|(_, sent)| *sent).min();
-        self.bus.snapshot(&self.clock, now, &self.scheduler, labels, limit, oldest)
+        self.bus.snapshot(&self.clock, now, &self.scheduler, labels, &self.settings.limits, oldest)
     }
 
     fn stop_for(&mut self, cause: StopCause) {
@@ -230,6 +242,12 @@ impl Driver<'_> {
 
     fn on_commit(&mut self, now: Moment, rows: Vec<u64>) {
         for row in rows {
+            if row == LEASE {
+                if let Some(lease) = self.leases.pop_front() {
+                    self.scheduler.on_lease(lease);
+                }
+                continue;
+            }
             self.scheduler.on_durable(row);
             if let Some((status, reason)) = self.finishing.remove(&row) {
                 self.bus.emit(now, EventKind::RowFinished { row, status, reason });
@@ -290,6 +308,14 @@ impl Driver<'_> {
             repair: assignment.repair.then(|| live.repairs.get(&ticket.sample).cloned()).flatten(),
             started: self.clock.wall(),
         };
+        if let Some(draws) = &mut self.draws
+            && let Err(error) = draws.note(self.run, ticket, self.scheduler.bound(ticket))
+        {
+            self.stop_for(StopCause::Unable(error.to_string()));
+            self.scheduler.on_stop(now, GRACE);
+            self.scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
+            return;
+        }
         let handle = self.tasks.spawn(worker.attempt(job.clone()));
         self.running.insert(handle.id(), (job, now));
     }
@@ -337,6 +363,7 @@ impl Driver<'_> {
             return;
         }
         record.ending = ruling.ending;
+        record.possible = ruling.possible;
         let throttled = ruling.ending == Ending::Throttled;
         let mut is_retry = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
@@ -415,9 +442,26 @@ impl Driver<'_> {
                 self.last_fault = format!("key {key}: {message}");
                 EventKind::KeyOut { key, fault, message }
             }
+            Notice::Lease(lease) => {
+                self.leases.push_back(lease);
+                let entry = Entry::Lease { run: self.run, money: lease.money, calls: lease.calls };
+                self.writer.push(Some(LEASE), entry);
+                return;
+            }
             Notice::OutageBegins { message } => EventKind::OutageBegins { message },
             Notice::OutageEnds => EventKind::OutageEnds,
             Notice::Stopping(halt) => {
+                if let Halt::Ceiling { which, needed, left } = &halt {
+                    self.needed = Some(match which {
+                        Ceiling::Cost => {
+                            format!("the next row may cost ${}, and ${} is left", needed.money, left.money)
+                        }
+                        Ceiling::Calls => format!(
+                            "the next row needs {} requests, and {} are left",
+                            needed.calls, left.calls
+                        ),
+                    });
+                }
                 let halt = match halt {
                     Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
                     other => other,

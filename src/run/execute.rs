@@ -1,6 +1,6 @@
 //! One execution of a run, from its lock to its output.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,16 +10,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::answer::Reader as AnswerReader;
-use crate::base::{Clock, Digest, Moment, RunId, SystemClock, WallTime};
+use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{Header, ProviderKind, Settings, Totals};
+use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
-use crate::policy::{Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
+use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
+use crate::run::draws::Draws;
 use crate::run::driver::{Commit, Driven, Driver, GRACE, MakeWorker};
 use crate::run::error::{RunError, chain};
 use crate::run::feed::{Feed, FeedPlan};
@@ -27,7 +28,7 @@ use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
-use crate::run::resume::{Opened, finished_rows, open, with_truncated};
+use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
@@ -42,6 +43,8 @@ pub struct Choice {
     pub run: Option<String>,
     /// Which rows count as unfinished, if somebody said so.
     pub retry: Option<Retry>,
+    /// Whether to forgive what the run may have spent without a complete reply.
+    pub forgive_possible: bool,
 }
 
 /// Everything that is known before a run begins. All of it has been checked.
@@ -98,8 +101,12 @@ pub struct Ended {
     pub finished_here: u64,
     /// Requests that this execution sent.
     pub sent_here: u64,
-    /// Whether requests were sent that brought no complete reply, so that their cost is unknown.
-    pub possible: bool,
+    /// The worst case of requests that were sent and brought no complete reply; `None` where it is unknown.
+    pub possible: Option<Money>,
+    /// What was forgiven of `possible` before it began.
+    pub forgiven: Option<Money>,
+    /// What the next row would have needed, if a ceiling ended the run.
+    pub needed: Option<String>,
     /// How long it took.
     pub wall: Duration,
     /// When it began.
@@ -156,6 +163,10 @@ pub fn execute(
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
+    // Everything that was drawn is settled now, on disk.
+    store.end_lease(seq)?;
+    Draws::forget(&plan.state, seq);
+    let possible = store.book(seq)?.possible;
     let ended = Ended {
         run,
         execution: opened.execution,
@@ -165,7 +176,9 @@ pub fn execute(
         finished_here: driven.finished,
         sent_here: driven.sent,
         latencies: driven.latencies,
-        possible: written.unanswered,
+        possible: (!written.unanswered).then_some(possible),
+        forgiven: opened.forgiven,
+        needed: driven.needed.clone(),
         wall: clock.now().since(begun),
         started: opened.started,
         ended: clock.wall(),
@@ -215,7 +228,9 @@ fn drive(
         previous: opened.previous,
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
-        output_tokens: settings.call.max_output_tokens,
+        price: plan.price,
+        fixed_bytes: fixed_bytes(settings),
+        output_tokens: output_limit(&settings.call),
         retry: opened.retry.clone(),
         left: plan.probe,
     };
@@ -252,6 +267,9 @@ fn drive(
         running: HashMap::new(),
         cause: None,
         last_fault: String::new(),
+        leases: VecDeque::new(),
+        needed: None,
+        draws: has_ceiling(settings).then(|| Draws::begin(&plan.state, record.seq)).transpose()?,
         next_tick: begun,
         ticks: 0,
     };
@@ -333,6 +351,20 @@ fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Opti
     }
 }
 
+/// Bytes that every request carries besides its prompt: schema and extra members.
+pub(super) fn fixed_bytes(settings: &Settings) -> usize {
+    let schema = settings.answer.schema.as_ref().map_or(0, |schema| schema.to_string().len());
+    let extra = serde_json::to_string(&settings.call.extra).map_or(0, |text| text.len());
+    schema + extra
+}
+
+/// The most output tokens that a request may bring: what `extra` sets wins, as it does in the request.
+pub(super) fn output_limit(call: &CallSettings) -> u64 {
+    let set = |name: &str| call.extra.get(name).and_then(serde_json::Value::as_u64);
+    let both = set("max_completion_tokens").into_iter().chain(set("max_tokens"));
+    both.max().unwrap_or(call.max_output_tokens)
+}
+
 fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     let Work { plan, opened, clock, begun, .. } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
@@ -370,6 +402,13 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
         has_confidence: settings.answer.confidence.is_some(),
         retry: settings.retry.clone(),
         repair: if settings.answer.schema.is_some() { settings.answer.repair } else { 0 },
+        budget: has_ceiling(settings).then_some(BudgetConfig {
+            max_cost: limits.max_cost,
+            max_calls: limits.max_calls,
+            spent: opened.book.spent,
+            possible: opened.book.possible,
+            calls: opened.book.calls,
+        }),
         seed: u64::from_le_bytes(record.input_digest.as_bytes()[..8].try_into().unwrap_or_default()),
         selected: record.selected,
         deadline: settings.limits.deadline.map(|deadline| begun.after(deadline)),

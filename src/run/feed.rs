@@ -5,11 +5,12 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use crate::base::{AttemptKey, DigestBuilder};
+use crate::base::{AttemptKey, DigestBuilder, Money};
 use crate::dataset::Rows;
 use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent};
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
+use crate::provider::{Price, bound};
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
@@ -55,6 +56,9 @@ pub(super) struct FeedPlan {
     /// Whether the run has earlier executions.
     pub(super) continued: bool,
     pub(super) finished: FinishedRows,
+    /// The price, if it is known, and the bytes that every request carries besides its prompt.
+    pub(super) price: Option<Price>,
+    pub(super) fixed_bytes: usize,
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
@@ -217,6 +221,7 @@ impl FeedPlan {
         let plan = RowPlan {
             row: row.number,
             tokens: self.tokens(&prompt),
+            bound: self.bound(&prompt),
             group: hashes.first().copied(),
             samples: samples
                 .into_iter()
@@ -236,6 +241,14 @@ impl FeedPlan {
         u64::try_from(bytes / 4).unwrap_or(u64::MAX).saturating_add(self.output_tokens)
     }
 
+    /// The most that a request can cost: a token for each byte (no token of a byte-level tokenizer is shorter), 1,024
+    /// for what the wire format adds, and the length limit.
+    fn bound(&self, prompt: &Prompt) -> Option<Money> {
+        let bytes = self.fixed_bytes + prompt.user.len() + prompt.system.as_ref().map_or(0, String::len);
+        let input = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(1_024);
+        self.price.as_ref().map(|price| bound(price, input, self.output_tokens))
+    }
+
     fn bad(&self, row: u64, why: String) -> FedRow {
         let samples = self
             .judge
@@ -247,7 +260,10 @@ impl FeedPlan {
                 source: None,
             })
             .collect();
-        FedRow { plan: RowPlan { row, tokens: 0, group: None, samples }, load: RowLoad::Bad(why) }
+        FedRow {
+            plan: RowPlan { row, tokens: 0, bound: None, group: None, samples },
+            load: RowLoad::Bad(why),
+        }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has

@@ -132,6 +132,9 @@ impl Past {
             previous: previous.map(|run| run.seq),
             continued: self.continued.is_some(),
             finished,
+            // Nothing is claimed here.
+            price: None,
+            fixed_bytes: 0,
             output_tokens: settings.call.max_output_tokens,
             retry: self.retry.clone(),
             left: None,

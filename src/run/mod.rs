@@ -9,6 +9,7 @@
 
 mod credentials;
 mod distinct;
+mod draws;
 mod driver;
 mod error;
 mod execute;

@@ -6,8 +6,9 @@ use crate::answer::{shortest, usual};
 use crate::base::Money;
 use crate::model::{ProviderKind, ServiceTier, Settings, Usage};
 use crate::prompt::TokenCounter;
-use crate::provider::{Price, PriceTable};
+use crate::provider::{Price, PriceTable, bound, cost};
 use crate::report::CostRange;
+use crate::run::execute::{fixed_bytes, output_limit};
 use crate::run::observed::{Observed, fixed_tokens};
 
 /// Tokens of an answer in free text, where nothing is known of it.
@@ -61,9 +62,7 @@ impl Rater {
         observed: Observed,
     ) -> Self {
         let call = &settings.call;
-        let set = |name: &str| call.extra.get(name).and_then(serde_json::Value::as_u64);
-        let limit =
-            set("max_completion_tokens").or_else(|| set("max_tokens")).unwrap_or(call.max_output_tokens);
+        let limit = output_limit(call);
         let schema = settings.answer.schema.as_ref();
         let reasons = PriceTable::built_in().reasons(&call.model);
         let guess = schema.map_or(FREE_TEXT, |schema| counter.count(&usual(schema)))
@@ -71,12 +70,6 @@ impl Rater {
         // A tokenizer may join what stands in a longer answer otherwise.
         let certain = if counter.is_exact() { 67 } else { 50 };
         let least = schema.map_or(1, |schema| counter.count(&shortest(schema)) * certain / 100);
-        let bytes = |text: String| text.len() as u64;
-        let extra = if call.extra.is_empty() {
-            0
-        } else {
-            bytes(serde_json::Value::Object(call.extra.clone()).to_string())
-        };
         Self {
             price: price.copied(),
             observed,
@@ -88,7 +81,7 @@ impl Rater {
             },
             limit,
             fixed: fixed_tokens(settings, counter),
-            fixed_bound: schema.map_or(0, |schema| bytes(schema.to_string())) + extra + MARGIN,
+            fixed_bound: fixed_bytes(settings) as u64 + MARGIN,
             certain: if counter.is_exact() { 100 } else { 50 },
             in_process: call.provider == ProviderKind::Mock,
             reasons,
@@ -112,9 +105,9 @@ impl Rater {
             ..Usage::default()
         };
         let asked = price.asked;
-        let input_cost = crate::provider::cost(price, &probable, asked).unwrap_or(Money::ZERO);
+        let input_cost = cost(price, &probable, asked).unwrap_or(Money::ZERO);
         let output_rate = price.rates_of(asked, input).map_or(Money::ZERO, |rates| rates.output);
-        let high = price.most(bytes.saturating_add(self.fixed_bound), self.limit);
+        let high = bound(price, bytes.saturating_add(self.fixed_bound), self.limit);
         let low = self.low(price, by(self.certain, 100, tokens)).min(high);
         let likely = input_cost + Money::from_pico(output_rate.times(self.usual).pico() / 1_000);
         Rated { input, cost: Some(CostRange { low, likely: likely.clamp(low, high), high }) }
@@ -122,12 +115,12 @@ impl Rater {
 
     /// The least: all input read from a cache where there can be one, in the cheaper of the tiers.
     fn low(&self, price: &Price, input: u64) -> Money {
-        let cost = |tier| {
+        let least = |tier| {
             let rates = price.rates_of(tier, input)?;
             let cached = rates.cached_input.filter(|_| input >= LEAST_CACHED).unwrap_or(rates.input);
             Some(cached.min(rates.input).times(input) + rates.output.times(self.shortest))
         };
-        [price.asked, ServiceTier::Standard].into_iter().filter_map(cost).min().unwrap_or(Money::ZERO)
+        [price.asked, ServiceTier::Standard].into_iter().filter_map(least).min().unwrap_or(Money::ZERO)
     }
 
     /// Output tokens of so many samples.

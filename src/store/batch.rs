@@ -153,6 +153,10 @@ impl Write<'_> {
                 "DELETE FROM key_waits WHERE endpoint = ?1 AND label = ?2",
                 params![endpoint, key_label],
             )?,
+            Entry::Lease { run, money, calls } => self.run(
+                "UPDATE leases SET money = ?2, calls = ?3 WHERE run = ?1",
+                params![signed(*run), money.pico(), signed(*calls)],
+            )?,
             Entry::RowDone => {}
             Entry::Progress { run, json } => self.run(
                 "INSERT OR REPLACE INTO progress (run, json) VALUES (?1, ?2)",

@@ -38,6 +38,7 @@ pub(crate) struct RunArgs {
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
+    pub(crate) forgive_possible: bool,
     pub(crate) summary: Option<PathBuf>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
@@ -200,6 +201,11 @@ pub(super) fn command() -> Command {
                 .conflicts_with("dry-run"),
         )
         .arg(switch("yes", run, "Do not ask about the cost").short('y'))
+        .arg(switch(
+            "forgive-possible",
+            run,
+            "Release what requests without a reply may have cost; it is logged",
+        ))
         .arg(switch("new", run, "Begin a new run; stored answers are replayed all the same"))
         .arg(
             text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last")
@@ -284,6 +290,7 @@ impl RunArgs {
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),
+            forgive_possible: matches.get_flag("forgive-possible"),
             summary: path("summary"),
             json: word("format") == "json",
             progress: match word("progress").as_str() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Money, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
@@ -31,12 +31,8 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
     let state = context.state_folder(args.state.as_deref(), config.as_ref());
-    let retry = args
-        .retry
-        .as_deref()
-        .map(Retry::parse)
-        .transpose()
-        .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    let retry = args.retry.as_deref().map(Retry::parse).transpose();
+    let retry = retry.map_err(|error| Failure::usage(format!("--retry: {error}")))?;
     // A dry run leaves nothing behind.
     let scratch = args
         .dry_run
@@ -72,7 +68,12 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let rows = checked.rows;
     let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice { new: args.new, run: args.run.clone(), retry },
+        choice: Choice {
+            new: args.new,
+            run: args.run.clone(),
+            retry,
+            forgive_possible: args.forgive_possible,
+        },
         probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
@@ -99,9 +100,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let (sender, receiver) = stops();
     let watch = Watch::start(sender)
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
-    let no_color = context.environment.variable("NO_COLOR").is_some();
-    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
-    let color = terminal.has_color(args.color, no_color, dumb);
+    let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
     let mut opened = |record: &crate::store::RunRecord, continued: bool| {
@@ -115,12 +114,22 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     watcher.finish();
     drop(watch);
     let ended = ended?;
+    if let Some(amount) = ended.forgiven {
+        terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
+    }
     let summary = summary(&ended, &settings, rows, total, &command);
     if args.probe.is_some() && ended.exit.code == 0 {
         write_summary(args, &summary)?;
         return estimate::after_probe(&mut plan, &ended, args, context);
     }
     tell(args, context, &summary, color)
+}
+
+/// Whether there are colours, and whether the terminal can do nothing but print.
+fn looks(args: &RunArgs, context: &Context) -> (bool, bool) {
+    let no_color = context.environment.variable("NO_COLOR").is_some();
+    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
+    (context.terminal.has_color(args.color, no_color, dumb), dumb)
 }
 
 /// Prints and writes the summary.
@@ -225,6 +234,14 @@ fn is_loopback(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Why the execution ended, with what a ceiling left undone.
+fn why(ended: &Ended) -> String {
+    match &ended.needed {
+        Some(needed) => format!("{}: {needed}", ended.exit.why),
+        None => ended.exit.why.clone(),
+    }
+}
+
 /// The summary of an execution.
 fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
     let totals = &ended.totals;
@@ -244,13 +261,13 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         },
         status: totals.status,
         reason: totals.reason.clone(),
-        exit: Some(Exit { code: ended.exit.code, why: ended.exit.why.clone() }),
+        exit: Some(Exit { code: ended.exit.code, why: why(ended) }),
         attempts: totals.attempts,
         retries: totals.retries,
         throttled: totals.throttled,
         replayed: totals.replayed,
         tokens: totals.tokens,
-        cost: Cost::of(totals, (!ended.possible).then_some(Money::ZERO), None),
+        cost: Cost::of(totals, ended.possible, settings.limits.max_cost),
         wall: ended.wall,
         rows_per_minute: rate(ended.finished_here),
         requests_per_minute: rate(ended.sent_here),

@@ -67,6 +67,16 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
     let answer = answer(layers, invocation)?;
     let price = price(layers, invocation, &call)?;
     let limits = limits(layers, &call.model)?;
+    if limits.max_cost.is_some() && price.is_none() {
+        return Err(SettingsError::Conflict(format!(
+            "max_cost needs a price, and none is known for {}: give one with --price 'input=1,output=4', in USD per million tokens",
+            if call.model.is_empty() {
+                "the mock provider".to_owned()
+            } else {
+                format!("model `{}`", call.model)
+            }
+        )));
+    }
     let output = output(layers, invocation, &input)?;
     let settings = Settings {
         input,
@@ -282,16 +292,23 @@ fn limits(layers: &Layers, model: &str) -> Result<Limits, SettingsError> {
         timeout,
         deadline: (deadline > Duration::ZERO).then_some(deadline),
         max_rows: layers.integer("limits.max_rows", 0, u64::MAX)?.map_or(0, |given| given.value),
-        max_cost: None,
-        max_calls: None,
+        max_cost: layers
+            .decimal("limits.max_cost", Decimal::from(9_000_000))?
+            .map(|given| dollars(given.value)),
+        max_calls: layers.integer("limits.max_calls", 0, u64::MAX / 4)?.map(|given| given.value),
     })
 }
 
-/// The cost above which a run is asked about, in USD.
+/// The cost above which a run is asked about.
 fn confirm_above(layers: &Layers) -> Result<Money, SettingsError> {
-    let dollars = layers.decimal("limits.confirm_above", Decimal::from(1_000_000))?.map(|given| given.value);
-    let pico = dollars.unwrap_or(Decimal::TEN) * Decimal::from(1_000_000_000_000_u64);
-    Ok(Money::from_pico(pico.round().to_i64().unwrap_or(i64::MAX)))
+    let given = layers.decimal("limits.confirm_above", Decimal::from(1_000_000))?.map(|given| given.value);
+    Ok(dollars(given.unwrap_or(Decimal::TEN)))
+}
+
+/// USD as an exact amount, cut below 10^-12.
+fn dollars(value: Decimal) -> Money {
+    let pico = value * Decimal::from(1_000_000_000_000_i64);
+    Money::from_pico(pico.trunc().to_i64().unwrap_or(i64::MAX))
 }
 
 /// Requests in flight that shared keys bear, by the size of the model's family.
