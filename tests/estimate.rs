@@ -130,6 +130,21 @@ fn the_book_is_between_low_and_high_and_near_what_a_probe_says() {
 #[test]
 fn equal_rows_are_called_once() {
     let text = "{\"text\":\"a\"}\n{\"text\":\"b\"}\n".repeat(50);
+    let job = [
+        "run",
+        "in.jsonl",
+        "--provider",
+        "mock",
+        "--prompt",
+        "{{ text }}",
+        "--samples",
+        "3",
+        "--format",
+        "json",
+    ];
+    let probed =
+        Verify::new().file("in.jsonl", &text).args(job).args(["--probe", "1"]).run().expect_code(0).json();
+    assert_eq!((&probed["calls"], &probed["replayed"]), (&json!(6), &json!(294)));
     let dry = Verify::new()
         .file("in.jsonl", text)
         .args([

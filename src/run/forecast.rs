@@ -181,7 +181,9 @@ impl Pass {
                 // An equal row asks it, or the row is decided without it.
                 (SampleState::Open, _) if is_decided || !self.seen.insert(*hash)? => self.sums.replayed += 1,
                 (SampleState::Open, _) => calls += 1,
-                (_, Some(source)) if source.run() == self.run => self.sums.finished += 1,
+                (_, Some(source)) if (source.run(), source.ticket().row) == (self.run, row.plan.row) => {
+                    self.sums.finished += 1;
+                }
                 _ => self.sums.replayed += 1,
             }
         }

@@ -31,11 +31,12 @@ pub(super) fn after_probe(
         } else {
             format!("${}", ended.totals.spent)
         };
-        let rows = ended.finished_here;
+        let rows = match ended.finished_here {
+            1 => "1 row".to_owned(),
+            rows => format!("{rows} rows"),
+        };
         let left = if ended.open > 0 { "; the same command without --probe goes on" } else { "" };
-        context
-            .terminal
-            .say(&format!("{rows} rows asked, {spent} spent in this run so far{left}; as a whole:"));
+        context.terminal.say(&format!("{rows} asked, {spent} spent in this run so far{left}; as a whole:"));
     }
     Ok(print(&estimate, args, context))
 }
