@@ -11,6 +11,7 @@ use crate::dataset::encoding::text_of;
 use crate::dataset::ids::{self, IdIndex};
 use crate::dataset::records::{Parsed, Records, read_error, stops};
 use crate::dataset::select::{Chosen, Pick};
+use crate::dataset::unpack::unpacked;
 use crate::dataset::{Checked, DatasetError, Problem, Problems, Rows};
 use crate::model::{Header, InputFormat, InputRow, InputSettings, Selection};
 
@@ -119,6 +120,9 @@ impl Source {
         if let Some(ids) = &ids {
             self.judge_ids(ids, &checked)?;
         }
+        if checked.padded > 0 {
+            checked.warnings.push(padded_warning(&self.shown_as, checked.padded));
+        }
         if let Some(line) = first_repeat {
             checked.warnings.push(repeat_warning(&self.shown_as, checked.repeated_keys, line));
         }
@@ -165,8 +169,8 @@ impl Source {
             Some(tally) => Box::new(Tallied { inner: file, tally }),
             None => Box::new(file),
         };
-        // A decompressor's place is here, between the file's bytes and their decoding.
-        let text = text_of(raw, self.settings.encoding).map_err(|error| read_error(&self.shown_as, error))?;
+        let text = unpacked(&self.file, raw).and_then(|raw| text_of(raw, self.settings.encoding));
+        let text = text.map_err(|error| read_error(&self.shown_as, error))?;
         Records::open(text, &self.settings, &self.shown_as, digested)
     }
 
@@ -297,6 +301,11 @@ fn modified(metadata: &Metadata) -> io::Result<i64> {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
     })
+}
+
+fn padded_warning(file: &str, count: u64) -> String {
+    let rows = if count == 1 { "row has" } else { "rows have" };
+    format!("{file}: {count} {rows} too few fields, which were filled with empty ones")
 }
 
 fn repeat_warning(file: &str, count: u64, line: u64) -> String {

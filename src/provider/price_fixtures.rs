@@ -1,7 +1,7 @@
 //! Prices every case of `fixtures/prices.json`.
 //!
 //! A case holds `model`, the tier `asked` for where it is another than the ordinary one, and either the `body` of a
-//! reply in the form of Chat Completions or a `usage` in this program's own convention (`tier`: what the reply says of
+//! reply in the form of Chat Completions (of Messages, for Claude) or a `usage` in this program's own convention (`tier`: what the reply says of
 //! it); and the `cost` in USD, reckoned by hand from the table: `null` where it is unknown.
 
 use serde::Deserialize;
@@ -31,7 +31,11 @@ impl Case {
             return (self.usage.unwrap(), self.tier.as_deref().map(ServiceTier::from_word));
         };
         let call = CallSettings {
-            provider: ProviderKind::Openai,
+            provider: if self.model.contains("claude") {
+                ProviderKind::Anthropic
+            } else {
+                ProviderKind::Openai
+            },
             endpoint: "http://127.0.0.1:8000/v1/chat/completions".to_owned(),
             own_host: false,
             model: self.model.clone(),

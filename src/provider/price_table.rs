@@ -10,7 +10,7 @@ use crate::model::ServiceTier;
 use crate::provider::price::per_token;
 use crate::provider::{LongContext, Price, Rates, TierRates, Tiers};
 
-/// Prices and one ability of the models that are known, from `prices.json`, which says where they come from.
+/// Prices and two abilities of the models that are known, from `prices.json`, which says where they come from.
 #[derive(Debug, Default)]
 pub struct PriceTable {
     models: HashMap<String, Entry>,
@@ -20,6 +20,7 @@ pub struct PriceTable {
 struct Entry {
     price: Price,
     reasons: bool,
+    forces_tools: bool,
 }
 
 /// The table as it comes with the program.
@@ -53,7 +54,11 @@ impl PriceTable {
                 priority: tier(&model.priority, None),
             });
             let price = Price { rates, long_context, tiers, asked: ServiceTier::Standard };
-            let entry = Entry { price, reasons: model.supports_reasoning };
+            let entry = Entry {
+                price,
+                reasons: model.supports_reasoning,
+                forces_tools: model.supports_forced_tool_use != Some(false),
+            };
             Some((model.id, entry))
         });
         Self { models: models.collect() }
@@ -67,6 +72,11 @@ impl PriceTable {
     /// Whether the model is known to reason before it answers, so that it needs room for more output.
     pub fn reasons(&self, model: &str) -> bool {
         self.find(model).is_some_and(|entry| entry.reasons)
+    }
+
+    /// Whether the model takes a tool that it must call; what is not known is taken to be so.
+    pub(super) fn forces_tools(&self, model: &str) -> bool {
+        self.find(model).is_none_or(|entry| entry.forces_tools)
     }
 
     fn find(&self, model: &str) -> Option<&Entry> {
@@ -123,6 +133,7 @@ struct Model {
     long_context: Option<Long>,
     #[serde(default)]
     supports_reasoning: bool,
+    supports_forced_tool_use: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -225,5 +236,7 @@ mod tests {
         let table = PriceTable::built_in();
         assert!(table.reasons("gpt-5.4-mini") && table.reasons("o3-2025-04-16"));
         assert!(!table.reasons("gpt-4o") && !table.reasons("llama3"));
+        assert!(table.forces_tools("claude-haiku-5-5") && table.forces_tools("llama3"));
+        assert!(!table.forces_tools("claude-opus-5-5"));
     }
 }

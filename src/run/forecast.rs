@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::base::AttemptKey;
+use crate::base::{AttemptKey, WallTime};
 use crate::model::{Limits, ProviderKind, Rule, Settings};
 use crate::policy::SampleState;
 use crate::prompt::TokenCounter;
@@ -16,6 +16,7 @@ use crate::run::identity::{job_key, request_prefix};
 use crate::run::observed::Observed;
 use crate::run::rater::Rater;
 use crate::run::resume::{finished_in, wanted};
+use crate::run::seen::SeenRequests;
 use crate::store::{RunRecord, Store, StoreError};
 
 /// Rows that are looked at together.
@@ -138,6 +139,9 @@ impl Past {
             output_tokens: settings.call.max_output_tokens,
             retry: self.retry.clone(),
             left: None,
+            // Nothing has been asked again yet.
+            started: WallTime(i64::MAX),
+            seen: SeenRequests::default(),
         })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! What it is for: [`execute`] joins input, prompt, provider, answer, store and output around the scheduler. The
 //! feed reads, renders and looks stored answers up on a thread of its own; the driver owns the scheduler and does
-//! as it says; workers make one attempt each; the join reads the input again and writes what the store says of it.
+//! as it says; workers make one attempt each; the join reads the input again and writes what the store says of it, at the end
+//! of an execution or for an [`export`].
 //! It uses every floor beneath. What a person typed and what a person reads is `cli`'s.
 //! What never happens here: a policy. When to send, how long to wait, what a row becomes and when to stop is asked
 //! of `policy`; text for people is made from facts by `report` and `cli`.
@@ -10,9 +11,11 @@
 mod credentials;
 mod distinct;
 mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;
+mod export;
 mod feed;
 mod forecast;
 mod history;
@@ -25,12 +28,14 @@ mod rater;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 
 pub use credentials::{Credential, Credentials};
 pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
+pub use export::{Export, Exported, export};
 pub use forecast::{Counting, forecast};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};

@@ -21,6 +21,7 @@ mod migrate;
 mod open;
 mod reader;
 mod record;
+mod removal;
 mod runs;
 mod writer;
 
@@ -35,4 +36,4 @@ pub use ledger::{Book, Lease};
 pub use open::Store;
 pub use reader::Reader;
 pub use runs::{NewRun, RunRecord};
-pub use writer::{OnCommit, Writer};
+pub use writer::{OnCommit, Writer, Written};

@@ -5,12 +5,20 @@
 //! It uses `clap` and `cli/keys`.
 //! What never happens here: a value is interpreted beyond its form.
 
+mod check;
+mod export;
+mod job;
 mod models;
 mod program;
 mod read;
 mod run;
+mod runs;
 
+pub(crate) use check::CheckArgs;
+pub(crate) use export::ExportArgs;
+pub(crate) use job::JobArgs;
 pub(crate) use models::ModelsArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use runs::{RunsArgs, Which};

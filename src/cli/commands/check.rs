@@ -3,7 +3,7 @@
 use crate::answer::{Reader, Schema};
 use crate::cli::failure::Failure;
 use crate::dataset::{Checked, Source};
-use crate::model::{Header, InputRow, OutputFormat, RowContent, Settings};
+use crate::model::{Header, InputFormat, InputRow, OutputFormat, Ragged, RowContent, Settings};
 use crate::output::{ColumnCollector, check_names, has_member};
 use crate::prompt::{FieldCheck, PartialField, Template, TokenCounter};
 use crate::provider::Codec;
@@ -22,9 +22,6 @@ pub(super) struct Good {
     /// Tokens of a prompt by their characters, the mean over a part of the rows.
     pub(super) prompt_tokens: u64,
 }
-
-/// The most problems that are listed.
-const LISTED: usize = 20;
 
 /// Checks template, schema, provider settings and every row, offline, and lists all problems together.
 pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
@@ -82,7 +79,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     if let Some(fields) = fields {
         match fields.verdict() {
             Ok(report) => warnings.extend(report.partial.iter().map(lacking)),
-            Err(error) => problems.push(chain(&error)),
+            Err(error) => problems.push(format!("{}: {}", source.shown_as(), chain(&error))),
         }
     }
     if let Some(row) = taken {
@@ -97,7 +94,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
         (None, true) => match collector.finish() {
             Ok(header) => Some(header),
             Err(error) => {
-                problems.push(chain(&error));
+                problems.push(format!("{}: {}", source.shown_as(), chain(&error)));
                 None
             }
         },
@@ -106,7 +103,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     if let Some(answers) = &answers {
         let names = check_names(&settings.output, columns.as_ref(), answers.schema().properties());
         if let Err(error) = names {
-            problems.push(chain(&error));
+            problems.push(format!("{}: {}", source.shown_as(), chain(&error)));
         }
     }
     let limit = settings.limits.max_rows;
@@ -118,7 +115,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
             let prompt_tokens = sizes.mean();
             Ok(Good { source, checked, template, answers, codec, columns, warnings, prompt_tokens })
         }
-        _ => Err(listed(problems, more)),
+        _ => Err(listed(problems, more, way_out(settings, checked.problems.count))),
     }
 }
 
@@ -155,15 +152,28 @@ impl Sizes {
     }
 }
 
+/// What can be done about malformed rows without mending them.
+fn way_out(settings: &Settings, malformed: u64) -> Option<String> {
+    let ragged = match settings.input.format {
+        InputFormat::Csv { .. } if settings.input.ragged == Ragged::Error => {
+            "; --ragged pad fills rows that are too short"
+        }
+        _ => "",
+    };
+    let keep = "mend the input, or let --bad-rows keep make such rows error/bad_input";
+    (malformed > 0).then(|| format!("{keep}{ragged}"))
+}
+
 /// The first problems, and how many are not listed.
-fn listed(mut problems: Vec<String>, mut more: u64) -> Failure {
-    if problems.len() > LISTED {
-        more += (problems.len() - LISTED) as u64;
-        problems.truncate(LISTED);
+fn listed(mut problems: Vec<String>, mut more: u64, way_out: Option<String>) -> Failure {
+    if problems.len() > Failure::LISTED {
+        more += (problems.len() - Failure::LISTED) as u64;
+        problems.truncate(Failure::LISTED);
     }
     if more > 0 {
         problems.push(format!("{more} more problems are not listed"));
     }
+    problems.extend(way_out);
     Failure::problems(problems)
 }
 

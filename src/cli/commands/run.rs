@@ -1,7 +1,5 @@
 //! `verify run`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Clock as _, Secret, SystemClock};
@@ -10,10 +8,10 @@ use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
 use crate::cli::commands::estimate;
 use crate::cli::commands::record::Record;
-use crate::cli::commands::source::input_settings;
+use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
-use crate::cli::settings::{ConfigFile, Invocation, Layers, Resolved, resolve};
+use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
 use crate::model::{CallSettings, KeySettings, KeySource, Settings};
 use crate::output::Target;
@@ -24,15 +22,13 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let config = read_config(args, context)?;
+    let mut config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
-    let state = context.state_folder(args.state.as_deref(), config.as_ref());
-    let retry = args.retry.as_deref().map(Retry::parse).transpose();
-    let retry = retry.map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     // A dry run leaves nothing behind.
     let scratch = args
         .dry_run
@@ -40,16 +36,17 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .transpose()
         .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
     let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
-    let variables: BTreeMap<String, String> = context.environment.of_the_program();
-    let layers = Layers::new(args.flags.clone(), variables, config);
-    let invocation = Invocation {
-        input: input_settings(args, spool, clock.wall())?,
-        columns: args.columns.clone(),
-        key_env: args.key_env.clone(),
-        price: args.price.clone(),
-        result_field: args.result_field.clone(),
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
+    let layers = layers(&args.job, context, config);
+    let invocation = invocation(&args.job, spool, clock.wall())?;
+    let resolved = match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => resolved,
+        more => {
+            wrong.extend(more.err().unwrap_or_default());
+            return Err(wrong.into());
+        }
     };
-    let Resolved { settings, price, confirm_above, warnings } = resolve(&layers, &invocation)?;
+    let Resolved { settings, price, confirm_above, warnings } = resolved;
     let writes_rows = !args.dry_run && args.probe.is_none();
     if args.json && settings.output.path.is_none() && writes_rows {
         return Err(Failure::usage(
@@ -68,12 +65,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let rows = checked.rows;
     let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice {
-            new: args.new,
-            run: args.run.clone(),
-            retry,
-            forgive_possible: args.forgive_possible,
-        },
+        choice: choice(args)?,
         probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
@@ -93,6 +85,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     }
     // Whether the output can be written is known before anything is sent; it is begun when there is something.
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    if let Some(path) = &args.summary {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
     if !args.yes {
         estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
     }
@@ -123,6 +118,13 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         return estimate::after_probe(&mut plan, &ended, args, context);
     }
     tell(args, context, &summary, color)
+}
+
+/// Which run the arguments name, and which rows of it.
+fn choice(args: &RunArgs) -> Result<Choice, Failure> {
+    let retry = args.retry.as_deref().map(Retry::parse).transpose();
+    let retry = retry.map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    Ok(Choice { new: args.new, run: args.run.clone(), retry, forgive_possible: args.forgive_possible })
 }
 
 /// Whether there are colours, and whether the terminal can do nothing but print.
@@ -157,19 +159,6 @@ fn write_summary(args: &RunArgs, summary: &Summary) -> Result<(), Failure> {
         crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
     }
     Ok(())
-}
-
-fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
-    let named =
-        args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
-    let is_stdin = args.input.as_os_str() == "-";
-    let beside = args.input.parent().filter(|_| !is_stdin);
-    let folder = match beside {
-        Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
-        other => other,
-    };
-    let path = named.or_else(|| ConfigFile::discover(folder, context.environment.working_directory()));
-    Ok(path.map(|path| ConfigFile::read(&path)).transpose()?)
 }
 
 /// Connections are files: more of them need a higher limit.
