@@ -29,6 +29,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
+    let choice = choice(args)?;
     // A dry run leaves nothing behind.
     let scratch = args
         .dry_run
@@ -65,7 +66,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let rows = checked.rows;
     let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: choice(args)?,
+        choice,
         probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),

@@ -6,7 +6,7 @@
 
 mod decode;
 mod encode;
-mod plain;
+pub(super) mod plain;
 mod stream;
 mod strict;
 mod tool;
