@@ -11,6 +11,7 @@
 
 mod agreement;
 mod bar;
+mod estimate;
 mod failures;
 mod hint;
 mod json;
@@ -27,6 +28,7 @@ mod summary;
 
 pub use agreement::AgreementView;
 pub use bar::Bar;
+pub use estimate::{CostRange, Estimate};
 pub use failures::{FailureGroup, FailureGroups};
 pub use hint::hint;
 pub use latency::Latencies;
