@@ -4,6 +4,7 @@
 //! It uses every floor beneath `cli`.
 //! What never happens here: a command of one file reaches into another file's command.
 
+mod assets;
 mod check;
 mod check_command;
 mod context;
