@@ -71,6 +71,7 @@ fn config(concurrency: u32, keys: usize) -> SchedulerConfig {
             throttle_patience: 1_800 * SECOND,
         },
         repair: 1,
+        budget: None,
         seed: 7,
         selected: 1_000,
         deadline: None,
@@ -131,7 +132,7 @@ impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
                     in_service[key] += u32::from(served);
                     told.requests.push((now, key, served));
                     serial += 1;
-                    let feedback = Feedback { pressure, tokens: None };
+                    let feedback = Feedback { pressure, ..Feedback::default() };
                     queue.insert((now.after(took), serial), (assignment, outcome, feedback, served));
                 }
                 Step::Wait(until) => {
@@ -155,7 +156,7 @@ impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
 
 fn plan(row: u64) -> RowPlan {
     let samples = vec![SamplePlan { state: SampleState::Open, next_attempt: 1, source: None }];
-    RowPlan { row, tokens: 100, group: None, samples }
+    RowPlan { row, tokens: 100, bound: None, group: None, samples }
 }
 
 fn answer() -> Outcome {

@@ -6,16 +6,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use rust_decimal::Decimal;
-use verify::base::{AttemptKey, Dice, Moment, Ticket};
+use verify::base::{AttemptKey, Dice, Moment, Money, Ticket};
 use verify::model::{
     Ending, Ensemble, Failure, FailureClass, KeyFault, Lesson, Reason, RetrySettings, Rule, Status, Vote,
 };
 use verify::policy::SampleState;
 use verify::policy::{
-    Assignment, Feedback, Halt, KeyConfig, Notice, Outcome, RowPlan, SamplePlan, Scheduler, SchedulerConfig,
-    Step,
+    Assignment, BudgetConfig, Claim, Feedback, Halt, KeyConfig, Notice, Outcome, RowPlan, SamplePlan,
+    Scheduler, SchedulerConfig, Settlement, Step,
 };
 
+/// What a request may cost at most.
+const BOUND: i64 = 1_000;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What a seed makes of the world.
@@ -35,6 +37,8 @@ struct World {
     /// Everything fails in these seconds.
     outages: Vec<(u64, u64)>,
     stop_after_steps: Option<u64>,
+    /// Ceilings of money and requests.
+    ceilings: Option<(Money, u64)>,
 }
 
 #[derive(Clone, Default)]
@@ -58,6 +62,7 @@ impl World {
             storms: Vec::new(),
             outages: Vec::new(),
             stop_after_steps: None,
+            ceilings: None,
         }
     }
 
@@ -92,10 +97,15 @@ impl World {
         world.invalid_rate = [0.0, 0.1][usize::try_from(dice.below(2)).unwrap()];
         world.reject_rate = [0.0, 0.05][usize::try_from(dice.below(2)).unwrap()];
         world.stop_after_steps = (dice.below(3) == 0).then(|| 1 + dice.below(600));
+        if dice.below(4) == 0 {
+            let rows = i64::try_from(world.rows).unwrap();
+            let money = BOUND * (1 + i64::try_from(dice.below(2 * world.rows)).unwrap());
+            world.ceilings = Some((Money::from_pico(money), 1 + dice.below(5 * rows.unsigned_abs())));
+        }
         world
     }
 
-    fn config(&self, seed: u64, keys: Vec<KeyConfig>) -> SchedulerConfig {
+    fn config(&self, seed: u64, keys: Vec<KeyConfig>, book: BudgetConfig) -> SchedulerConfig {
         SchedulerConfig {
             run: 1,
             concurrency: self.concurrency,
@@ -122,6 +132,11 @@ impl World {
                 throttle_patience: 1_800 * SECOND,
             },
             repair: 1,
+            budget: self.ceilings.map(|(money, calls)| BudgetConfig {
+                max_cost: Some(money),
+                max_calls: Some(calls),
+                ..book
+            }),
             seed,
             selected: self.rows,
             deadline: None,
@@ -146,10 +161,12 @@ struct Disk {
     /// By request: how many valid answers were bought.
     valid_for: HashMap<(u64, u16), u64>,
     answered: HashSet<usize>,
+    book: BudgetConfig,
 }
 
 enum Happening {
-    Done(Assignment, Outcome),
+    Leased(Claim),
+    Done(Assignment, Outcome, Settlement),
     Loaded(Vec<RowPlan>, bool),
     Durable(u64),
 }
@@ -214,7 +231,13 @@ impl<'w> Simulation<'w> {
                 .collect();
             let mut group = [0; 16];
             group[..8].copy_from_slice(&request.to_le_bytes());
-            plans.push(RowPlan { row, tokens: 0, group: Some(group), samples });
+            plans.push(RowPlan {
+                row,
+                tokens: 0,
+                bound: Some(Money::from_pico(BOUND)),
+                group: Some(group),
+                samples,
+            });
         }
         (plans, *after >= self.world.rows)
     }
@@ -255,6 +278,20 @@ impl<'w> Simulation<'w> {
         (latency, Outcome::Valid(Vote { positive: Some(true), confidence: None, agree_on: None }))
     }
 
+    /// What the provider books for a request.
+    fn bill(&mut self, outcome: &Outcome) -> Settlement {
+        match outcome {
+            Outcome::Valid(_) | Outcome::Unusable(_) => Settlement::Replied(Money::from_pico(
+                1 + i64::try_from(self.dice.below(BOUND.unsigned_abs())).unwrap(),
+            )),
+            Outcome::Failed(failure) if failure.class == FailureClass::Connection => Settlement::NotSent,
+            Outcome::Failed(failure) if matches!(failure.class, FailureClass::Timeout { .. }) => {
+                Settlement::Lost
+            }
+            _ => Settlement::Replied(Money::ZERO),
+        }
+    }
+
     fn send(&mut self, execution: &mut Execution, now: Moment, assignment: Assignment) {
         let Assignment { ticket, key, .. } = assignment;
         self.log.push(format!("{:?} send {ticket:?} {key}", now.offset()));
@@ -269,7 +306,8 @@ impl<'w> Simulation<'w> {
         let sent = execution.sent_with_key.entry(key).or_default();
         *sent += 1;
         let (took, outcome) = self.serve(now, ticket, key, *sent);
-        let at = execution.put(now.after(took), Happening::Done(assignment, outcome));
+        let settlement = self.bill(&outcome);
+        let at = execution.put(now.after(took), Happening::Done(assignment, outcome, settlement));
         assert!(execution.flying.insert(ticket, (assignment, at)).is_none(), "a ticket is sent once");
         assert!(execution.flying.len() <= usize::try_from(self.world.concurrency).unwrap(), "the pool holds");
         let next = self.disk.next_attempt.entry((ticket.row, ticket.sample)).or_insert(1);
@@ -289,12 +327,19 @@ impl<'w> Simulation<'w> {
                 }
                 scheduler.on_durable(row);
             }
-            Happening::Done(assignment, outcome) => {
+            Happening::Leased(lease) => scheduler.on_lease(lease),
+            Happening::Done(assignment, outcome, settlement) => {
+                self.book(settlement);
                 let ticket = assignment.ticket;
                 execution.flying.remove(&ticket);
                 *execution.key_flying.entry(assignment.key).or_default() -= 1;
                 let valid = matches!(outcome, Outcome::Valid(_));
-                let ruling = scheduler.on_outcome(now, assignment, outcome, Feedback::default());
+                let ruling = scheduler.on_outcome(
+                    now,
+                    assignment,
+                    outcome,
+                    Feedback { settlement, ..Feedback::default() },
+                );
                 self.log.push(format!("{:?} {ticket:?} {:?}", now.offset(), ruling.ending));
                 if ruling.ending.closes() {
                     let key = AttemptKey::new(1, ticket).unwrap();
@@ -308,13 +353,24 @@ impl<'w> Simulation<'w> {
         }
     }
 
+    /// What the disk knows of money after a request.
+    fn book(&mut self, settlement: Settlement) {
+        let book = &mut self.disk.book;
+        match settlement {
+            Settlement::NotSent => return,
+            Settlement::Replied(cost) => book.spent += cost,
+            Settlement::Lost => book.possible += Money::from_pico(BOUND),
+        }
+        book.calls += 1;
+    }
+
     /// One execution. Returns when it ended and whether it stopped early.
     fn execute(&mut self, start: Moment, stop_after: Option<u64>) -> (Moment, bool) {
         let answered = |key| self.disk.answered.contains(&key);
         let keys = (0..self.world.keys.len())
             .map(|key| KeyConfig { answered: answered(key), ..KeyConfig::fresh(self.world.concurrency) })
             .collect();
-        let config = self.world.config(self.seed, keys);
+        let config = self.world.config(self.seed, keys, self.disk.book);
         let window = config.window();
         let mut scheduler = Scheduler::new(config);
         let mut execution = Execution::default();
@@ -325,6 +381,19 @@ impl<'w> Simulation<'w> {
                 scheduler.on_stop(now, 5 * SECOND);
             }
             assert!(scheduler.loaded() <= window, "the window holds");
+            if let (Some(budget), Some((money, calls))) = (scheduler.budget(), self.world.ceilings) {
+                let (claimed, risk, lease) = (budget.claimed(), budget.at_risk(), budget.leased());
+                assert!(
+                    claimed.money <= money && claimed.calls <= calls,
+                    "seed {}: the ceiling holds",
+                    self.seed
+                );
+                assert!(
+                    risk.money <= lease.money && risk.calls <= lease.calls,
+                    "seed {}: within the lease",
+                    self.seed
+                );
+            }
             match scheduler.poll(now) {
                 Step::Send(assignment) => {
                     assert!(stop_after.is_none_or(|stop| step <= stop), "nothing is sent after a stop");
@@ -353,12 +422,17 @@ impl<'w> Simulation<'w> {
                 Step::Notice(Notice::FirstContent { key }) => {
                     self.disk.answered.insert(key);
                 }
+                Step::Notice(Notice::Lease(lease)) => {
+                    let at = now.after(Duration::from_millis(1 + self.dice.below(30)));
+                    execution.put(at, Happening::Leased(lease));
+                }
                 Step::Notice(_) => {}
                 Step::Abort => {
                     for (ticket, (assignment, at)) in std::mem::take(&mut execution.flying) {
                         execution.queue.remove(&at);
-                        let ruling =
-                            scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
+                        let feedback = Feedback { settlement: Settlement::Lost, ..Feedback::default() };
+                        self.book(Settlement::Lost);
+                        let ruling = scheduler.on_outcome(now, assignment, Outcome::Aborted, feedback);
                         assert_eq!(ruling.ending, Ending::Abandoned, "{ticket:?}");
                     }
                 }
@@ -435,7 +509,8 @@ fn the_same_seed_gives_the_same_run() {
 fn scheduler(rows: u64, concurrency: u32) -> Scheduler {
     let world = World::calm(rows, concurrency);
     let (plans, _) = Simulation::new(&world, 1).plans(&mut 0, usize::try_from(rows).unwrap());
-    let mut scheduler = Scheduler::new(world.config(1, vec![KeyConfig::fresh(concurrency)]));
+    let mut scheduler =
+        Scheduler::new(world.config(1, vec![KeyConfig::fresh(concurrency)], BudgetConfig::default()));
     assert!(matches!(scheduler.poll(Moment::ORIGIN), Step::Load(_)));
     scheduler.on_rows(plans, true);
     scheduler

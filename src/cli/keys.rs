@@ -152,6 +152,20 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("limits.rpm", "rpm", "N", LIMITS, "Requests a minute over all keys; 0 for no limit [default: 0]"),
     key("limits.tpm", "tpm", "N", LIMITS, "Tokens a minute over all keys; 0 for no limit [default: 0]"),
+    key(
+        "limits.max_cost",
+        "max-cost",
+        "USD",
+        LIMITS,
+        "A hard ceiling on what the run may cost, over all its executions",
+    ),
+    key(
+        "limits.max_calls",
+        "max-calls",
+        "N",
+        LIMITS,
+        "A hard ceiling on requests, over all executions of the run",
+    ),
     key("limits.timeout", "timeout", "DURATION", LIMITS, "Time for one request in all [default: 300s]"),
     key(
         "limits.deadline",
@@ -242,8 +256,6 @@ pub(crate) struct Reserved {
 /// Names that this version does not build. A value that would need it is refused, never ignored.
 pub(crate) const RESERVED: &[Reserved] = &[
     Reserved { id: "prompt.cache", neutral: &["false"] },
-    Reserved { id: "limits.max_cost", neutral: &[] },
-    Reserved { id: "limits.max_calls", neutral: &[] },
     Reserved { id: "limits.confirm_above", neutral: &[] },
 ];
 

@@ -100,6 +100,9 @@ pub struct AttemptRecord {
     pub estimated: bool,
     /// Its cost; `None` where the price or the usage is unknown.
     pub cost: Option<Money>,
+    /// What it may have cost although no complete reply came: its worst case. `None` where a reply came, where
+    /// nothing was sent, and where the price is unknown.
+    pub possible: Option<Money>,
     /// Whether it was a repair: the request carried an invalid answer and its errors.
     pub repair: bool,
     /// The provider's id of the request.

@@ -7,12 +7,22 @@ use std::time::Duration;
 pub struct Failure {
     /// The class, which decides what happens next.
     pub class: FailureClass,
-    /// The server's own code for it, such as `insufficient_quota`.
+    /// The server's own code for it, such as `insufficient_quota`, or [`Failure::NEVER_SENT`].
     pub code: Option<String>,
     /// The server's text without ids, at most 300 characters, or a fixed sentence of ours.
     pub message: String,
     /// How long the server asked to wait, if its hint is usable: positive and finite.
     pub wait: Option<Duration>,
+}
+
+impl Failure {
+    /// The code of a failure before which nothing was sent.
+    pub const NEVER_SENT: &'static str = "never_sent";
+
+    /// Whether the request reached the network.
+    pub fn was_sent(&self) -> bool {
+        self.code.as_deref() != Some(Self::NEVER_SENT)
+    }
 }
 
 /// The classes of failure.

@@ -7,6 +7,7 @@
 //! runs are simulated in virtual time, thousands with different seeds (`tests/simulation.rs`).
 
 mod breaker;
+mod budget;
 mod consensus;
 mod gate;
 mod keys;
@@ -15,6 +16,7 @@ mod retry;
 mod scheduler;
 
 pub use breaker::{Breaker, BreakerVerdict};
+pub use budget::{Budget, BudgetConfig, Ceiling, Claim, Settlement};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
 pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};

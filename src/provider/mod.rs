@@ -7,6 +7,7 @@
 //! What never happens here: no socket, clock, file or variable is touched; the time is an argument. Nothing decides
 //! whether to try again. No reply, however broken, makes it panic.
 
+mod bound;
 mod codec;
 mod endpoint;
 mod errors;
@@ -20,6 +21,7 @@ mod price_table;
 mod provider_error;
 mod quirks;
 
+pub use bound::bound;
 pub use codec::Codec;
 pub use endpoint::{Endpoint, endpoint};
 pub use headroom::headroom;

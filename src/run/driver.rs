@@ -1,6 +1,6 @@
 //! The one task that owns the scheduler and does as it says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,19 +8,21 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, Moment, SystemClock};
-use crate::model::{
-    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Totals,
+use crate::model::{AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status};
+use crate::policy::{
+    Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
-use crate::policy::{Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause};
 use crate::provider::learn;
-use crate::report::{Latencies, Snapshot};
+use crate::report::Snapshot;
 use crate::run::credentials::Credentials;
+use crate::run::draws::Draws;
+use crate::run::driven::Driven;
 use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::live::Bus;
 use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
 use crate::run::worker::{Done, Job, Worker};
-use crate::store::{Entry, StoreError, Writer};
+use crate::store::{Entry, StoreError, Writer, Written};
 
 /// How often observers are told how things stand.
 const TICK: Duration = Duration::from_millis(200);
@@ -29,8 +31,16 @@ const TICKS_A_SNAPSHOT: u32 = 5;
 /// How long requests in flight may go on after the first signal.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// Rows that are on disk, or why nothing goes there any more.
-pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
+/// How long after the wait of a key replies are still looked for before each request.
+const SETTLING: Duration = Duration::from_secs(1);
+/// How often they are looked for at most before something is sent.
+const SETTLING_TURNS: usize = 8;
+
+/// The token of a lease among those of rows, which count from 1.
+const LEASE: u64 = 0;
+
+/// How far the store has come, or why it comes no further.
+pub(super) type Commit = Result<Written, Arc<StoreError>>;
 
 /// Makes the worker when the first request is about to go, which is when keys are looked up.
 pub(super) type MakeWorker<'a> = Box<dyn FnOnce(&Credentials) -> Result<Worker, StopCause> + 'a>;
@@ -56,7 +66,13 @@ pub(super) struct Driver<'a> {
     pub(super) running: HashMap<Id, (Job, Moment)>,
     pub(super) cause: Option<StopCause>,
     pub(super) last_fault: String,
+    pub(super) leases: VecDeque<Claim>,
+    /// Where each draw on the lease is noted, under a ceiling.
+    pub(super) draws: Option<Draws>,
+    pub(super) needed: Option<String>,
     pub(super) next_tick: Moment,
+    /// Until when a server that asks to wait is likely to ask for more.
+    pub(super) settles_until: Moment,
     pub(super) ticks: u32,
 }
 
@@ -66,36 +82,6 @@ pub(super) struct Live {
     repairs: HashMap<u16, Arc<Repair>>,
     /// Bits of the samples that had a request that was not throttled.
     tried: u128,
-}
-
-/// What an execution leaves behind.
-pub(super) struct Driven {
-    /// What stopped it, if something did.
-    pub(super) cause: Option<StopCause>,
-    pub(super) latencies: Latencies,
-    /// Rows that it finished.
-    pub(super) finished: u64,
-    /// Requests that it sent.
-    pub(super) sent: u64,
-    last: Snapshot,
-}
-
-impl Driven {
-    /// The last state for the store, with the counts of the whole run.
-    pub(super) fn snapshot(&self, totals: &Totals) -> String {
-        let mut last = self.last.clone();
-        last.in_flight = 0;
-        last.done = totals.status.total() - totals.status.skipped;
-        last.status = totals.status;
-        last.reason.clone_from(&totals.reason);
-        last.replayed = totals.replayed;
-        last.tokens = totals.tokens;
-        last.attempts = totals.attempts;
-        last.retries = totals.retries;
-        last.throttled = totals.throttled;
-        last.spent = (!totals.unpriced).then_some(totals.spent);
-        last.to_store_json()
-    }
 }
 
 /// What comes after all that could be done at once.
@@ -131,6 +117,9 @@ impl Driver<'_> {
             if !self.wake(woken) {
                 break;
             }
+            if self.settles_until.since(self.clock.now()) > Duration::ZERO {
+                self.settle().await;
+            }
         }
         self.tell();
         let last = self.snapshot();
@@ -140,7 +129,23 @@ impl Driver<'_> {
             latencies: self.bus.latency,
             finished: totals.status.total(),
             sent: totals.attempts,
+            needed: self.needed,
             last,
+        }
+    }
+
+    /// Takes in the replies that lie in the sockets before anything is sent: one of them may have made the wait of
+    /// a key longer, and its connection would carry the next request at once. A turn looks at the sockets, the next
+    /// one lets their tasks read.
+    async fn settle(&mut self) {
+        for _ in 0..SETTLING_TURNS {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            let Some(task) = self.tasks.try_join_next_with_id() else { return };
+            self.on_task(task);
+            while let Some(task) = self.tasks.try_join_next_with_id() {
+                self.on_task(task);
+            }
         }
     }
 
@@ -164,7 +169,8 @@ impl Driver<'_> {
         let now = self.clock.now();
         match woken {
             Woken::Stop(signal) => self.on_stop(now, signal),
-            Woken::Commit(Some(Ok(rows))) => self.on_commit(now, rows),
+            Woken::Commit(Some(Ok(Written::Kept(attempts)))) => self.scheduler.on_kept(attempts),
+            Woken::Commit(Some(Ok(Written::Durable(rows)))) => self.on_commit(now, rows),
             Woken::Commit(Some(Err(error))) => {
                 self.stop_for(StopCause::Unable(error.to_string()));
                 self.tasks.abort_all();
@@ -204,10 +210,9 @@ impl Driver<'_> {
 
     fn snapshot(&mut self) -> Snapshot {
         let now = self.clock.now();
-        let limit = self.settings.limits.concurrency;
         let labels = self.credentials.labels();
         let oldest = self.running.values().map(|(_, sent)| *sent).min();
-        self.bus.snapshot(&self.clock, now, &self.scheduler, labels, limit, oldest)
+        self.bus.snapshot(&self.clock, now, &self.scheduler, labels, &self.settings.limits, oldest)
     }
 
     fn stop_for(&mut self, cause: StopCause) {
@@ -230,6 +235,12 @@ impl Driver<'_> {
 
     fn on_commit(&mut self, now: Moment, rows: Vec<u64>) {
         for row in rows {
+            if row == LEASE {
+                if let Some(lease) = self.leases.pop_front() {
+                    self.scheduler.on_lease(lease);
+                }
+                continue;
+            }
             self.scheduler.on_durable(row);
             if let Some((status, reason)) = self.finishing.remove(&row) {
                 self.bus.emit(now, EventKind::RowFinished { row, status, reason });
@@ -290,6 +301,14 @@ impl Driver<'_> {
             repair: assignment.repair.then(|| live.repairs.get(&ticket.sample).cloned()).flatten(),
             started: self.clock.wall(),
         };
+        if let Some(draws) = &mut self.draws
+            && let Err(error) = draws.note(self.run, ticket, self.scheduler.bound(ticket))
+        {
+            self.stop_for(StopCause::Unable(error.to_string()));
+            self.scheduler.on_stop(now, GRACE);
+            self.scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
+            return;
+        }
         let handle = self.tasks.spawn(worker.attempt(job.clone()));
         self.running.insert(handle.id(), (job, now));
     }
@@ -337,6 +356,7 @@ impl Driver<'_> {
             return;
         }
         record.ending = ruling.ending;
+        record.possible = ruling.possible;
         let throttled = ruling.ending == Ending::Throttled;
         let mut is_retry = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
@@ -373,6 +393,7 @@ impl Driver<'_> {
             replied: record.http_status.is_some(),
             is_retry,
         };
+        self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });
         self.bus.emit(now, EventKind::AttemptFinished(fact));
     }
@@ -404,6 +425,7 @@ impl Driver<'_> {
             }
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
+                self.settles_until = self.settles_until.max(until.after(SETTLING));
                 let key = label(key);
                 let until = Some(self.clock.wall().after(wait));
                 self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });
@@ -415,9 +437,26 @@ impl Driver<'_> {
                 self.last_fault = format!("key {key}: {message}");
                 EventKind::KeyOut { key, fault, message }
             }
+            Notice::Lease(lease) => {
+                self.leases.push_back(lease);
+                let entry = Entry::Lease { run: self.run, money: lease.money, calls: lease.calls };
+                self.writer.push(Some(LEASE), entry);
+                return;
+            }
             Notice::OutageBegins { message } => EventKind::OutageBegins { message },
             Notice::OutageEnds => EventKind::OutageEnds,
             Notice::Stopping(halt) => {
+                if let Halt::Ceiling { which, needed, left } = &halt {
+                    self.needed = Some(match which {
+                        Ceiling::Cost => {
+                            format!("the next row may cost ${}, and ${} is left", needed.money, left.money)
+                        }
+                        Ceiling::Calls => format!(
+                            "the next row needs {} requests, and {} are left",
+                            needed.calls, left.calls
+                        ),
+                    });
+                }
                 let halt = match halt {
                     Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
                     other => other,

@@ -37,6 +37,14 @@ pub enum RunError {
         /// Why.
         source: std::io::Error,
     },
+    /// The note of what is being spent cannot be written or read.
+    #[error("cannot keep the note of what is being spent in {}: {source}; nothing more is sent", path.display())]
+    Draws {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Something that a person named does not fit.
     #[error("{0}")]
     Usage(String),
@@ -67,7 +75,8 @@ impl RunError {
                     | StoreError::AmbiguousRun { .. }
                     | StoreError::ShortRun { .. }
             ),
-            Self::Writer(_)
+            Self::Draws { .. }
+            | Self::Writer(_)
             | Self::Locked { .. }
             | Self::Lock { .. }
             | Self::Start { .. }

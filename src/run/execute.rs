@@ -1,6 +1,6 @@
 //! One execution of a run, from its lock to its output.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,28 +10,34 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::answer::Reader as AnswerReader;
-use crate::base::{Clock, Digest, Moment, RunId, SystemClock, WallTime};
+use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
 use crate::model::{Header, ProviderKind, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
-use crate::policy::{Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
+use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
-use crate::run::driver::{Commit, Driven, Driver, GRACE, MakeWorker};
+use crate::run::draws::Draws;
+use crate::run::driven::Driven;
+use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
 use crate::run::error::{RunError, chain};
 use crate::run::feed::{Feed, FeedPlan};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
-use crate::run::resume::{Opened, finished_rows, open, with_truncated};
+use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
+use crate::run::seen::SeenRequests;
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
+
+/// The most tasks that run between two looks at the sockets.
+const TASKS_A_TURN: u32 = 1_024;
 
 /// Which run to execute.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +48,8 @@ pub struct Choice {
     pub run: Option<String>,
     /// Which rows count as unfinished, if somebody said so.
     pub retry: Option<Retry>,
+    /// Whether to forgive what the run may have spent without a complete reply.
+    pub forgive_possible: bool,
 }
 
 /// Everything that is known before a run begins. All of it has been checked.
@@ -96,8 +104,12 @@ pub struct Ended {
     pub finished_here: u64,
     /// Requests that this execution sent.
     pub sent_here: u64,
-    /// Whether requests were sent that brought no complete reply, so that their cost is unknown.
-    pub possible: bool,
+    /// The worst case of requests that were sent and brought no complete reply; `None` where it is unknown.
+    pub possible: Option<Money>,
+    /// What was forgiven of `possible` before it began.
+    pub forgiven: Option<Money>,
+    /// What the next row would have needed, if a ceiling ended the run.
+    pub needed: Option<String>,
     /// How long it took.
     pub wall: Duration,
     /// When it began.
@@ -154,6 +166,10 @@ pub fn execute(
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
+    // Everything that was drawn is settled now, on disk.
+    store.end_lease(seq)?;
+    Draws::forget(&plan.state, seq);
+    let possible = store.book(seq)?.possible;
     let ended = Ended {
         run,
         execution: opened.execution,
@@ -163,7 +179,9 @@ pub fn execute(
         finished_here: driven.finished,
         sent_here: driven.sent,
         latencies: driven.latencies,
-        possible: written.unanswered,
+        possible: (!written.unanswered).then_some(possible),
+        forgiven: opened.forgiven,
+        needed: driven.needed.clone(),
         wall: clock.now().since(begun),
         started: opened.started,
         ended: clock.wall(),
@@ -211,8 +229,12 @@ fn drive(
         previous: opened.previous,
         continued: opened.continued,
         finished: finished_rows(opened, settings)?,
+        price: plan.price,
+        fixed_bytes: fixed_bytes(settings),
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
+        started: opened.started,
+        seen: SeenRequests::default(),
     };
     let parts = WorkerParts {
         settings,
@@ -225,6 +247,8 @@ fn drive(
     let make_worker: MakeWorker<'_> = Box::new(move |credentials| parts.make(credentials));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // All replies that have come are read before the driver's turn.
+        .event_interval(TASKS_A_TURN)
         .build()
         .map_err(|source| RunError::Start { what: "the runtime", source })?;
     let driver = Driver {
@@ -247,7 +271,11 @@ fn drive(
         running: HashMap::new(),
         cause: None,
         last_fault: String::new(),
+        leases: VecDeque::new(),
+        needed: None,
+        draws: has_ceiling(settings).then(|| Draws::begin(&plan.state, record.seq)).transpose()?,
         next_tick: begun,
+        settles_until: begun,
         ticks: 0,
     };
     Ok(runtime.block_on(driver.drive()))
@@ -325,6 +353,13 @@ fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Opti
     }
 }
 
+/// Bytes that every request carries besides its prompt: schema and extra members.
+fn fixed_bytes(settings: &Settings) -> usize {
+    let schema = settings.answer.schema.as_ref().map_or(0, |schema| schema.to_string().len());
+    let extra = serde_json::to_string(&settings.call.extra).map_or(0, |text| text.len());
+    schema + extra
+}
+
 fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     let Work { plan, opened, clock, begun, .. } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
@@ -362,6 +397,13 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
         has_confidence: settings.answer.confidence.is_some(),
         retry: settings.retry.clone(),
         repair: if settings.answer.schema.is_some() { settings.answer.repair } else { 0 },
+        budget: has_ceiling(settings).then_some(BudgetConfig {
+            max_cost: limits.max_cost,
+            max_calls: limits.max_calls,
+            spent: opened.book.spent,
+            possible: opened.book.possible,
+            calls: opened.book.calls,
+        }),
         seed: u64::from_le_bytes(record.input_digest.as_bytes()[..8].try_into().unwrap_or_default()),
         selected: record.selected,
         deadline: settings.limits.deadline.map(|deadline| begun.after(deadline)),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::dataset::{Rows, Source};
-use crate::model::{AttemptFact, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
+use crate::model::{AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
 use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
 use crate::run::error::RunError;
@@ -31,7 +31,7 @@ pub(super) struct Joined {
     pub(super) failures: FailureGroups,
     /// Rows that continuing would ask again.
     pub(super) open: u64,
-    /// Whether a request was sent that brought no complete reply.
+    /// Whether a request was sent that brought no complete reply and whose worst case is not known.
     pub(super) unanswered: bool,
     /// An error of the output, after which the remaining rows were counted and not written.
     pub(super) output: Option<OutputError>,
@@ -93,7 +93,10 @@ impl Join<'_> {
 
     fn result(&self, row: &InputRow, history: &RowHistory, joined: &mut Joined) -> RowResult {
         count(history, &mut joined.totals);
-        joined.unanswered |= history.attempts.iter().any(|attempt| attempt.http_status.is_none());
+        let lost = |attempt: &AttemptRecord| {
+            attempt.http_status.is_none() && attempt.cost.is_none() && attempt.possible.is_none()
+        };
+        joined.unanswered |= history.attempts.iter().any(lost);
         let result = self.judge.result(RowFacts {
             run: self.run,
             row: row.number,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::{Clock, Moment, SystemClock};
-use crate::model::{Event, EventKind, Totals};
+use crate::model::{Event, EventKind, Limits, Totals};
 use crate::policy::{KeyState, Scheduler};
 use crate::report::{KeyLine, Latencies, Rate, Snapshot, eta_text};
 
@@ -62,7 +62,7 @@ impl<'o> Bus<'o> {
         now: Moment,
         scheduler: &Scheduler,
         labels: &[String],
-        limit: u32,
+        limits: &Limits,
         oldest_sent: Option<Moment>,
     ) -> Snapshot {
         let done = self.totals.done();
@@ -78,7 +78,7 @@ impl<'o> Bus<'o> {
             })
             .collect();
         let in_flight = scheduler.in_flight();
-        let limit = keys.iter().fold(0_u32, |sum, key| sum.saturating_add(key.limit)).min(limit);
+        let limit = keys.iter().fold(0_u32, |sum, key| sum.saturating_add(key.limit)).min(limits.concurrency);
         let all_wait = !keys.is_empty() && keys.iter().all(|key| !key.state.is_empty());
         let next_permit = scheduler.next_permit(now).filter(|_| all_wait || in_flight == 0);
         Snapshot {
@@ -95,7 +95,7 @@ impl<'o> Bus<'o> {
             in_flight,
             limit,
             spent: (!self.totals.unpriced).then_some(self.totals.spent),
-            ceiling: None,
+            ceiling: limits.max_cost,
             rows_per_minute: self.rate.per_minute(now),
             eta: self.rate.eta(now, self.total.saturating_sub(done)),
             next_permit: next_permit.map(|at| at.since(now)),

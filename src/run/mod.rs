@@ -9,6 +9,8 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;
@@ -22,6 +24,7 @@ mod lock;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::base::{Digest, RunId, WallTime};
+use crate::base::{Digest, Money, RunId, WallTime};
 use crate::model::{Ending, Reason, Settings, Totals};
+use crate::run::draws::{Draws, boot_id};
 use crate::run::error::RunError;
 use crate::run::execute::Plan;
 use crate::run::feed::FinishedRows;
 use crate::run::history::Retry;
 use crate::run::identity::job_key;
 use crate::run::lock::JobLock;
-use crate::store::{NewRun, RunRecord, Store};
+use crate::store::{Book, NewRun, RunRecord, Store};
 
 /// A run that is open: locked, found or made, its execution noted.
 pub(super) struct Opened {
@@ -19,10 +20,14 @@ pub(super) struct Opened {
     pub(super) record: RunRecord,
     pub(super) retry: Retry,
     pub(super) continued: bool,
-    /// The job's run before a new one, whose final failures are taken over.
+    /// The job's run before this one, whose final failures are taken over for rows that this one has not had yet.
     pub(super) previous: Option<u64>,
     pub(super) execution: u32,
     pub(super) started: WallTime,
+    /// What the run has spent and may have spent before this execution.
+    pub(super) book: Book,
+    /// What was forgiven of it just now.
+    pub(super) forgiven: Option<Money>,
 }
 
 /// Takes the job's lock, then finds or opens its run.
@@ -34,11 +39,46 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let store = Store::open(&plan.state)?;
     let (record, retry, continued) = open_run(plan, &store, job, started)?;
     lock.tell_run(record.id);
+    // A run that was stopped early is still a new one to the rows that it has not had.
     let previous = store.run_before(&job, record.seq)?.filter(|run| run.input_digest == record.input_digest);
-    let previous = previous.filter(|_| !continued).map(|run| run.seq);
+    let previous = previous.map(|run| run.seq);
     let execution = store.begin_execution(record.seq, plan.pid, started)?;
     store.update_settings(record.seq, &plan.record)?;
-    Ok(Opened { lock, store, record, retry, continued, previous, execution, started })
+    settle_the_dead(plan, &store, record.seq)?;
+    let forgiven =
+        if plan.choice.forgive_possible { Some(store.forgive_possible(record.seq)?) } else { None };
+    let book = store.book(record.seq)?;
+    if has_ceiling(&plan.settings) {
+        store.begin_lease(record.seq, book, &boot_id())?;
+    }
+    Ok(Opened { lock, store, record, retry, continued, previous, execution, started, book, forgiven })
+}
+
+/// Whether the run has a ceiling on money or requests.
+pub(super) fn has_ceiling(settings: &Settings) -> bool {
+    settings.limits.max_cost.is_some() || settings.limits.max_calls.is_some()
+}
+
+/// Takes over what an execution that died may have spent: the draws whose attempts are not stored; after a power cut,
+/// which forgets notes, all that its lease allowed.
+fn settle_the_dead(plan: &Plan, store: &Store, run: u64) -> Result<(), RunError> {
+    let Some(lease) = store.lease(run)? else { return Ok(()) };
+    let (mut possible, mut calls) = (Money::ZERO, 0);
+    if !lease.boot.is_empty() && lease.boot == boot_id() {
+        for (key, bound) in Draws::of_the_dead(&plan.state, run)? {
+            if !store.has_attempt(key)? {
+                possible += bound;
+                calls += 1;
+            }
+        }
+    } else {
+        let book = store.book(run)?;
+        let most = Money::from_pico((lease.money.pico() - book.spent.pico() - book.possible.pico()).max(0));
+        (possible, calls) = (most, lease.calls.saturating_sub(book.calls));
+    }
+    store.carry_over(run, possible, calls)?;
+    Draws::forget(&plan.state, run);
+    Ok(())
 }
 
 /// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it

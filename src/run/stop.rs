@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use crate::base::{Clock, WallTime};
 use crate::model::{Reason, Settings};
-use crate::policy::{Halt, Signal, StopCause};
+use crate::policy::{Ceiling, Halt, Signal, StopCause};
 
 /// A request to stop, from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,11 @@ pub(super) fn cause_of_halt(
     let text = match halt {
         Halt::Requested => return None,
         Halt::Deadline => return Some(StopCause::Deadline),
+        Halt::Ceiling { which: Ceiling::Cost, .. } => return Some(StopCause::Budget),
+        Halt::Ceiling { which: Ceiling::Calls, .. } => return Some(StopCause::Calls),
+        Halt::Overbilled => format!(
+            "{endpoint} has billed more for a request than it can cost by the price known for `{model}`: check the price with --price"
+        ),
         Halt::Throttled => {
             "throttled without an answer from any key for throttle_patience: run again later, or with fewer requests at once".to_owned()
         }

@@ -9,8 +9,8 @@ use crate::mock::MockModel;
 use crate::model::{
     AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, Usage,
 };
-use crate::policy::{Assignment, Feedback, Outcome, Pressure};
-use crate::provider::{Codec, Price, cost, headroom};
+use crate::policy::{Assignment, Feedback, Outcome, Pressure, Settlement};
+use crate::provider::{Codec, Price, bound, cost, headroom};
 use crate::run::history::RowJudge;
 use crate::run::reading::{Understood, understand};
 use crate::transport::{Http, HttpEndpoint};
@@ -140,7 +140,7 @@ impl Worker {
             repair: None,
             lesson: None,
             learned: Arc::clone(&job.learned),
-            feedback: Feedback::default(),
+            feedback: Feedback { settlement: Settlement::Lost, ..Feedback::default() },
         }
     }
 
@@ -167,6 +167,7 @@ impl Worker {
             answer: None,
             extracted: false,
             error: None,
+            possible: None,
             raw: bytes::Bytes::new(),
         }
     }
@@ -176,6 +177,9 @@ impl Worker {
         let mut remaining = None;
         let understood = match reply {
             Err(failure) => {
+                if !failure.was_sent() {
+                    record.cost = Some(Money::ZERO);
+                }
                 record.error = Some(self.redactor.redact_text(&failure.message));
                 Understood::new(Outcome::Failed(failure))
             }
@@ -194,9 +198,17 @@ impl Worker {
         if let Outcome::Failed(Failure { class: FailureClass::Throttled, wait: Some(wait), .. }) = &outcome {
             self.hold(job.assignment.key, *wait);
         }
-        let feedback = feedback(&outcome, &record, remaining);
+        let extra = repair.as_ref().map_or(Money::ZERO, |repair| self.repair_extra(repair));
+        let feedback = feedback(&outcome, &record, remaining, extra);
         let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
         Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
+    }
+
+    /// By how much a repair may cost more than a first request: it carries the answer and its errors.
+    fn repair_extra(&self, repair: &Repair) -> Money {
+        let Some(price) = &self.price else { return Money::ZERO };
+        let bytes = repair.answer.len() + repair.errors.iter().map(String::len).sum::<usize>() + 1_024;
+        bound(price, u64::try_from(bytes).unwrap_or(u64::MAX), 0)
     }
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at
@@ -229,7 +241,18 @@ impl Worker {
 
 /// What a request's end tells of its key: 429 and 529 that the server had enough, 503 and a time-out that it may
 /// have, and any complete reply that it had not.
-fn feedback(outcome: &Outcome, record: &AttemptRecord, remaining: Option<f64>) -> Feedback {
+fn feedback(
+    outcome: &Outcome,
+    record: &AttemptRecord,
+    remaining: Option<f64>,
+    repair_extra: Money,
+) -> Feedback {
+    let settlement = match outcome {
+        Outcome::Failed(failure) if !failure.was_sent() => Settlement::NotSent,
+        _ if record.http_status.is_none() => Settlement::Lost,
+        // Where the price is unknown there is no ceiling either.
+        _ => Settlement::Replied(record.cost.unwrap_or_default()),
+    };
     let class = match outcome {
         Outcome::Failed(failure) => Some(&failure.class),
         _ => None,
@@ -242,6 +265,8 @@ fn feedback(outcome: &Outcome, record: &AttemptRecord, remaining: Option<f64>) -
         throttled || strained || record.http_status.is_some_and(|status| status < 300 || status == 400);
     Feedback {
         pressure: speaks.then_some(Pressure { throttled, strained, remaining }),
+        settlement,
+        repair_extra,
         tokens: record.usage.map(|usage| usage.input.saturating_add(usage.output)).or(throttled.then_some(0)),
     }
 }

@@ -1,6 +1,6 @@
 //! What the writer is given.
 
-use crate::base::{AttemptKey, WallTime};
+use crate::base::{AttemptKey, Money, WallTime};
 use crate::model::{AttemptRecord, Learned};
 
 /// One thing to keep. `run` is the run's number in the store, at most [`AttemptKey::MAX_RUN`].
@@ -60,6 +60,15 @@ pub enum Entry {
         key_label: String,
         /// Until when; `None` ends the wait.
         until: Option<WallTime>,
+    },
+    /// What the execution may spend and send in all, on disk before it does.
+    Lease {
+        /// The run.
+        run: u64,
+        /// Money, over all executions.
+        money: Money,
+        /// Requests, over all executions.
+        calls: u64,
     },
     /// Nothing to write: its token comes back when all that was pushed before is on disk.
     RowDone,

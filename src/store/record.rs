@@ -16,19 +16,20 @@ pub(super) const LONGEST_INLINE: usize = 4_096;
 /// The insert of an attempt.
 pub(super) const INSERT: &str = "INSERT INTO attempts (id, ending, shadowed, hash, label, http_status, started, millis, \
      input, cached_input, cache_write, output, reasoning, estimated, cost, repair, extracted, request_id, error, answer, \
-     raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
+     raw, possible) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
 
 /// The columns that [`Columns::read`] takes, of an attempt `a` and its label `l`.
 macro_rules! columns {
     () => {
         "a.id, a.ending, a.hash, l.label, a.http_status, a.started, a.millis, a.input, a.cached_input, a.cache_write, \
-         a.output, a.reasoning, a.estimated, a.cost, a.repair, a.extracted, a.request_id, a.error, a.answer"
+         a.output, a.reasoning, a.estimated, a.cost, a.repair, a.extracted, a.request_id, a.error, a.answer, a.possible"
     };
 }
 pub(super) use columns;
 
 /// How many columns that are.
-pub(super) const COLUMNS: usize = 19;
+pub(super) const COLUMNS: usize = 20;
 
 /// Adds an attempt. `shadowed`: its hash has a valid answer already, and the index keeps that one.
 pub(super) fn insert(
@@ -64,6 +65,7 @@ pub(super) fn insert(
         record.error,
         record.answer,
         raw,
+        record.possible.map(Money::pico),
     ])?;
     Ok(())
 }
@@ -109,6 +111,7 @@ impl Columns {
             request_id: row.get(at + 16)?,
             error: row.get(at + 17)?,
             answer: row.get(at + 18)?,
+            possible: row.get::<_, Option<i64>>(at + 19)?.map(Money::from_pico),
             raw: bytes::Bytes::new(),
         };
         Ok(Some(Self { key, code: row.get(at + 1)?, record }))

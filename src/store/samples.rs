@@ -42,6 +42,7 @@ pub(super) fn valid(row: u64, sample: u16, attempt: u32) -> AttemptRecord {
         usage: Some(Usage { input: 900, cached_input: 100, cache_write: 50, output: 60, reasoning: 20 }),
         estimated: false,
         cost: Some(Money::from_pico(1_200_000_000)),
+        possible: Some(Money::from_pico(7)),
         repair: false,
         request_id: Some("req-1".to_owned()),
         answer: Some(format!("{{\"ok\":true,\"row\":{row}}}")),

@@ -14,7 +14,7 @@ fn failure(class: FailureClass, message: String) -> Failure {
 pub(super) fn unsent(host: &str, error: &reqwest::Error) -> Failure {
     if error.is_timeout() && error.is_connect() {
         let message = format!("no connection to {host} in time; check base_url and the network");
-        return failure(FailureClass::Timeout { total: false }, message);
+        return never_sent(failure(FailureClass::Timeout { total: false }, message));
     }
     if error.is_timeout() {
         return timed_out(host);
@@ -39,7 +39,12 @@ pub(super) fn unsent(host: &str, error: &reqwest::Error) -> Failure {
             _ => ("it could not be made", "check base_url, the proxy and the network"),
         }
     };
-    failure(FailureClass::Connection, format!("no connection to {host}: {why}; {advice}"))
+    never_sent(failure(FailureClass::Connection, format!("no connection to {host}: {why}; {advice}")))
+}
+
+/// Marks a failure before which nothing was sent: it costs nothing.
+fn never_sent(failure: Failure) -> Failure {
+    Failure { code: Some(Failure::NEVER_SENT.to_owned()), ..failure }
 }
 
 /// A reply that began and did not end.
@@ -66,10 +71,10 @@ pub(super) fn too_large(host: &str) -> Failure {
 
 /// A header that cannot be sent. Of the headers of a request only the credential comes from outside.
 pub(super) fn unsendable(error: &TransportError) -> Failure {
-    failure(
+    never_sent(failure(
         FailureClass::Key(KeyFault::Unauthorized),
         format!("{error}; check the variable or file of the credential"),
-    )
+    ))
 }
 
 /// The kind of the innermost I/O error; `InvalidData` for any error of TLS.

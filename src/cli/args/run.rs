@@ -10,11 +10,13 @@ use crate::cli::terminal::{Color, Progress};
 
 /// What `verify run` takes.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "one a switch of the command line")]
 pub(crate) struct RunArgs {
     pub(crate) job: JobArgs,
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
+    pub(crate) forgive_possible: bool,
     pub(crate) summary: Option<PathBuf>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
@@ -54,6 +56,11 @@ pub(super) fn command() -> Command {
                 .value_parser(["text", "json"])
                 .default_value("text"),
         )
+        .arg(switch(
+            "forgive-possible",
+            run,
+            "Release what requests without a reply may have cost; it is logged",
+        ))
         .arg(switch("new", run, "Begin a new run; stored answers are replayed all the same"))
         .arg(
             text("run", "RUN", run, "Continue this run: an id, a prefix of it, or last")
@@ -90,6 +97,7 @@ impl RunArgs {
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),
+            forgive_possible: matches.get_flag("forgive-possible"),
             summary: matches.get_one::<PathBuf>("summary").cloned(),
             json: word("format") == "json",
             progress: match word("progress").as_str() {

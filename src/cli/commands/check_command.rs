@@ -10,7 +10,7 @@ use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
 use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::failure::Failure;
-use crate::cli::settings::{Effective, Resolved, effective, resolve};
+use crate::cli::settings::{ConfigFile, Effective, Resolved, effective, resolve};
 use crate::model::{InputRow, KeySource, RowContent, Settings};
 use crate::output::Target;
 use crate::report::printable;
@@ -30,10 +30,11 @@ struct Findings {
 /// Checks everything that a run would, without a connection and without a state. Returns 0 or 2.
 pub(super) fn run(args: &CheckArgs, context: &Context) -> Result<u8, Failure> {
     let terminal = context.terminal;
-    let config = read_config(&args.job, context)?;
+    let mut config = read_config(&args.job, context)?;
     if let Some(config) = &config {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
+    let wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
     let layers = layers(&args.job, context, config);
     // Standard input is read into a folder that goes with this command: a check leaves nothing behind.
     let folder = tempfile::tempdir()
@@ -46,16 +47,18 @@ pub(super) fn run(args: &CheckArgs, context: &Context) -> Result<u8, Failure> {
         KeySource::File(path) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0),
         KeySource::Nothing => false,
     };
-    let (findings, values) = match resolve(&layers, &invocation) {
+    let (mut findings, values) = match resolve(&layers, &invocation) {
         Ok(resolved) => {
             let values = effective(&layers, &invocation, Some(&resolved), &is_set);
             (look(&resolved), values)
         }
-        Err(error) => {
-            let findings = Findings { problems: vec![chain(&error)], ..Findings::default() };
+        Err(errors) => {
+            let problems = errors.iter().map(|error| chain(error)).collect();
+            let findings = Findings { problems, ..Findings::default() };
             (findings, effective(&layers, &invocation, None, &is_set))
         }
     };
+    findings.problems.splice(0..0, wrong.iter().map(|error| chain(error)));
     let code = if findings.problems.is_empty() { 0 } else { Failure::USAGE };
     let text = if args.json { json_text(&findings, &values) } else { values_text(&values) };
     let heard = terminal.data(&text);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Money, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
@@ -10,7 +10,7 @@ use crate::cli::commands::record::Record;
 use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
-use crate::cli::settings::{Resolved, resolve};
+use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
 use crate::model::{CallSettings, KeySettings, KeySource, Settings};
 use crate::output::Target;
@@ -21,7 +21,7 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let config = read_config(&args.job, context)?;
+    let mut config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
@@ -34,9 +34,17 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .map(Retry::parse)
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
     let layers = layers(&args.job, context, config);
     let invocation = invocation(&args.job, &state, clock.wall())?;
-    let Resolved { settings, price, warnings } = resolve(&layers, &invocation)?;
+    let Resolved { settings, price, warnings } = match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => resolved,
+        Ok(_) => return Err(wrong.into()),
+        Err(more) => {
+            wrong.extend(more);
+            return Err(wrong.into());
+        }
+    };
     if args.json && settings.output.path.is_none() {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
@@ -51,13 +59,21 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let Good { source, checked, template, answers, codec, columns, .. } = good;
     // Whether the output can be written is known before anything is sent; it is begun when there is something.
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    if let Some(path) = &args.summary {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
     let command = context.command_line();
     raise_file_limit(&settings);
     let total = checked.selected;
     let rows = checked.rows;
     let plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice { new: args.new, run: args.run.clone(), retry },
+        choice: Choice {
+            new: args.new,
+            run: args.run.clone(),
+            retry,
+            forgive_possible: args.forgive_possible,
+        },
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -90,6 +106,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     watcher.finish();
     drop(watch);
     let ended = ended?;
+    if let Some(amount) = ended.forgiven {
+        terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
+    }
     let summary = summary(&ended, &settings, rows, total, &command);
     tell(args, context, &summary, color)
 }
@@ -178,6 +197,14 @@ fn is_loopback(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Why the execution ended, with what a ceiling left undone.
+fn why(ended: &Ended) -> String {
+    match &ended.needed {
+        Some(needed) => format!("{}: {needed}", ended.exit.why),
+        None => ended.exit.why.clone(),
+    }
+}
+
 /// The summary of an execution.
 fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
     let totals = &ended.totals;
@@ -197,13 +224,13 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         },
         status: totals.status,
         reason: totals.reason.clone(),
-        exit: Some(Exit { code: ended.exit.code, why: ended.exit.why.clone() }),
+        exit: Some(Exit { code: ended.exit.code, why: why(ended) }),
         attempts: totals.attempts,
         retries: totals.retries,
         throttled: totals.throttled,
         replayed: totals.replayed,
         tokens: totals.tokens,
-        cost: Cost::of(totals, (!ended.possible).then_some(Money::ZERO), None),
+        cost: Cost::of(totals, ended.possible, settings.limits.max_cost),
         wall: ended.wall,
         rows_per_minute: rate(ended.finished_here),
         requests_per_minute: rate(ended.sent_here),

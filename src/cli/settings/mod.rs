@@ -14,6 +14,7 @@ mod layers;
 mod price;
 mod resolve;
 mod values;
+mod wrong;
 
 pub(crate) use effective::{Effective, effective};
 pub(crate) use error::SettingsError;

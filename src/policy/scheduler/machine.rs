@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::base::{Moment, Ticket};
+use crate::base::{Moment, Money, Ticket};
 use crate::policy::breaker::Breaker;
+use crate::policy::budget::{Budget, Claim};
 use crate::policy::keys::Keys;
 use crate::policy::limiter::Pace;
 use crate::policy::scheduler::plan::{Assignment, FinishedRow, Halt, Notice, RowPlan, SchedulerConfig, Step};
@@ -28,9 +29,18 @@ pub struct Scheduler {
     pub(super) throttled_since: Option<Moment>,
     pub(super) notices: VecDeque<Notice>,
     pub(super) in_flight: u32,
+    /// Attempts that have come and are not in the store yet: each still holds its slot.
+    pub(super) unkept: u32,
     /// The minute of the whole run, and its numbers of the requests in flight.
     pub(super) pace: Pace,
     pub(super) paced: HashMap<Ticket, u64>,
+    pub(super) budget: Option<Budget>,
+    /// What each request in flight may cost.
+    pub(super) bounds: HashMap<Ticket, Money>,
+    /// The ceiling that ended the asking.
+    pub(super) broke: Option<Halt>,
+    /// The ceiling that left no room for the retry of a row that had begun.
+    pub(super) short: Option<Halt>,
     pub(super) finishing: VecDeque<FinishedRow>,
     pub(super) undurable: usize,
     pub(super) groups: Groups,
@@ -65,6 +75,12 @@ impl Scheduler {
             breaker: Breaker::new(config.retry.outage_patience),
             pace: Pace::new(config.requests_a_minute, config.tokens_a_minute, config.sent_before),
             paced: HashMap::new(),
+            budget: config
+                .budget
+                .map(|budget| Budget::new(budget, Claim::of(Money::ZERO, u64::from(config.concurrency) * 4))),
+            bounds: HashMap::new(),
+            broke: None,
+            short: None,
             config,
             rows: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -74,6 +90,7 @@ impl Scheduler {
             throttled_since: None,
             notices: VecDeque::new(),
             in_flight: 0,
+            unkept: 0,
             finishing: VecDeque::new(),
             undurable: 0,
             groups: Groups::default(),
@@ -105,6 +122,9 @@ impl Scheduler {
         if let Some(assignment) = self.assign(now) {
             return Step::Send(assignment);
         }
+        if !self.notices.is_empty() {
+            return self.poll(now);
+        }
         if let Some(count) = self.room() {
             self.loads += 1;
             self.load_outstanding = true;
@@ -126,6 +146,10 @@ impl Scheduler {
             let (number, group) = (plan.row, plan.group);
             self.rows.insert(number, Row::new(self.config.run, plan));
             let decided = self.rows.get(&number).is_some_and(|row| self.decide(row).is_some());
+            if !decided && self.broke.is_some() {
+                self.rows.remove(&number);
+                continue;
+            }
             if let Some(group) = group.filter(|_| !decided) {
                 match self.groups.join(group, number) {
                     Found::Leads => self.advance(number),
@@ -161,7 +185,28 @@ impl Scheduler {
 
     /// Why it stopped, if it did.
     pub fn halted(&self) -> Option<&Halt> {
-        self.stopping.as_ref().map(|stopping| &stopping.halt)
+        self.stopping
+            .as_ref()
+            .map(|stopping| &stopping.halt)
+            .max(self.broke.as_ref())
+            .max(self.short.as_ref())
+    }
+
+    /// What a request in flight may cost.
+    pub fn bound(&self, ticket: Ticket) -> Money {
+        self.bounds.get(&ticket).copied().unwrap_or_default()
+    }
+
+    /// A lease is on disk.
+    pub fn on_lease(&mut self, lease: Claim) {
+        if let Some(budget) = &mut self.budget {
+            budget.on_lease(lease);
+        }
+    }
+
+    /// The book, if there is a ceiling.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
     }
 
     /// Requests in flight.
@@ -274,17 +319,24 @@ impl Scheduler {
     }
 
     fn assign(&mut self, now: Moment) -> Option<Assignment> {
-        if self.in_flight >= self.config.concurrency || self.ready.is_empty() || !self.breaker.may_send(now) {
+        if self.in_flight + self.unkept >= self.config.concurrency
+            || self.ready.is_empty()
+            || !self.breaker.may_send(now)
+        {
             return None;
         }
         // A canary that is to be tried again goes before anything else on its key; after that all are alike.
         let held = self.keys.held_units(now).find(|unit| self.ready.contains(unit));
-        let unit = held.or_else(|| self.ready.first().copied())?;
+        let unit = self.affordable(held)?;
         let tokens = self.tokens_of(unit.0);
         if self.pace.opens_at(tokens) > now {
             return None;
         }
         let key = self.keys.pick(now, unit, tokens)?;
+        let bound = self.bound_of(unit);
+        if !self.claim(unit, bound) {
+            return None;
+        }
         self.ready.remove(&unit);
         let row = self.rows.get_mut(&unit.0)?;
         row.asked = true;
@@ -298,6 +350,9 @@ impl Scheduler {
             self.paced.insert(ticket, self.pace.on_send(now, tokens));
         }
         self.breaker.on_send();
+        if let Some(bound) = bound {
+            self.bounds.insert(ticket, bound);
+        }
         self.in_flight += 1;
         Some(Assignment { ticket, key, repair })
     }

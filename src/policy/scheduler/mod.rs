@@ -7,6 +7,7 @@
 //! What never happens here: it never waits, and it never holds more rows than its window.
 
 mod machine;
+mod money;
 mod outcome;
 mod plan;
 mod settle;

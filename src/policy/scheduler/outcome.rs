@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::base::{AttemptKey, Moment, Ticket};
 use crate::model::{Ending, Failure, FailureClass, KeyFault, Reason, Vote};
 use crate::policy::breaker::BreakerVerdict;
+use crate::policy::budget::Settlement;
 use crate::policy::keys::FaultRuling;
 use crate::policy::retry::backoff;
 use crate::policy::scheduler::machine::Scheduler;
@@ -32,9 +33,25 @@ impl Scheduler {
         let Assignment { ticket, key, .. } = assignment;
         self.in_flight = self.in_flight.saturating_sub(1);
         self.keys.on_end(key, ticket, feedback.pressure, feedback.tokens);
+        let bound = self.bounds.remove(&ticket);
+        if let Some(budget) = &mut self.budget
+            && budget.settle(bound.unwrap_or_default(), feedback.settlement)
+        {
+            self.due = Some(Halt::Overbilled);
+        }
+        self.keep_leftover(ticket.row, bound.unwrap_or_default(), feedback.settlement);
+        let possible = bound.filter(|_| feedback.settlement == Settlement::Lost);
         if let (Some(number), Some(tokens)) = (self.paced.remove(&ticket), feedback.tokens) {
             self.pace.settle(number, tokens);
         }
+        if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
+            unit.extra = feedback.repair_extra;
+        }
+        Ruling { possible, ..self.on_end(now, assignment, outcome) }
+    }
+
+    fn on_end(&mut self, now: Moment, assignment: Assignment, outcome: Outcome) -> Ruling {
+        let Assignment { ticket, key, .. } = assignment;
         if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
             unit.phase = UnitPhase::Idle;
             unit.next_attempt = ticket.attempt + 1;
@@ -77,6 +94,17 @@ impl Scheduler {
         self.rule(now, ticket, Ending::Abandoned, Next::Ready)
     }
 
+    /// An attempt has come and is not in the store yet. Until [`Scheduler::on_kept`] it holds its slot, so that a
+    /// process that is killed loses no more than what a server can have in flight.
+    pub fn on_unkept(&mut self) {
+        self.unkept = self.unkept.saturating_add(1);
+    }
+
+    /// So many attempts are in the store.
+    pub fn on_kept(&mut self, attempts: u32) {
+        self.unkept = self.unkept.saturating_sub(attempts);
+    }
+
     fn on_valid(&mut self, key: usize, ticket: Ticket, vote: Vote) -> Ruling {
         self.content(key);
         let source = AttemptKey::new(self.config.run, ticket).ok();
@@ -86,7 +114,7 @@ impl Scheduler {
             unit.close_valid(vote, source);
         }
         self.advance(ticket.row);
-        Ruling { ending: Ending::Valid, repair_next: false }
+        Ruling { ending: Ending::Valid, repair_next: false, possible: None }
     }
 
     fn on_unusable(&mut self, now: Moment, key: usize, ticket: Ticket, reason: Reason) -> Ruling {
@@ -272,7 +300,7 @@ impl Scheduler {
         let unit_of = (ticket.row, ticket.sample);
         let stopping = self.is_stopping();
         let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) else {
-            return Ruling { ending, repair_next: false };
+            return Ruling { ending, repair_next: false, possible: None };
         };
         match next {
             Next::Close(reason) => {
@@ -293,6 +321,6 @@ impl Scheduler {
             .get_mut(&ticket.row)
             .and_then(|row| row.unit(ticket.sample))
             .is_some_and(|u| u.repair_next);
-        Ruling { ending, repair_next }
+        Ruling { ending, repair_next, possible: None }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::base::{AttemptKey, Moment, Ticket};
+use crate::base::{AttemptKey, Moment, Money, Ticket};
 use crate::model::{Ending, Ensemble, Failure, KeyFault, Reason, RetrySettings, Vote};
+use crate::policy::budget::{BudgetConfig, Ceiling, Claim, Settlement};
 use crate::policy::consensus::{Decision, SampleState};
 use crate::policy::keys::KeyConfig;
 use crate::policy::limiter::Pressure;
@@ -33,6 +34,8 @@ pub struct SchedulerConfig {
     pub retry: RetrySettings,
     /// Re-asks after an invalid answer.
     pub repair: u32,
+    /// The ceiling, if there is one.
+    pub budget: Option<BudgetConfig>,
     /// Seed of the jitter.
     pub seed: u64,
     /// Selected rows.
@@ -60,6 +63,8 @@ pub struct RowPlan {
     pub group: Option<[u8; 16]>,
     /// Tokens that one of its requests counts for, before its usage is known.
     pub tokens: u64,
+    /// The most that one of its requests can cost; `None` where the price is unknown.
+    pub bound: Option<Money>,
     /// Its samples, as many as are planned.
     pub samples: Vec<SamplePlan>,
 }
@@ -138,6 +143,10 @@ pub struct Feedback {
     pub pressure: Option<Pressure>,
     /// Tokens that it used, where that is known.
     pub tokens: Option<u64>,
+    /// How it is booked.
+    pub settlement: Settlement,
+    /// By how much a repair of this answer may cost more than a first request.
+    pub repair_extra: Money,
 }
 
 /// What an outcome means for its sample: how the attempt is kept, and whether its next one is a repair.
@@ -147,6 +156,8 @@ pub struct Ruling {
     pub ending: Ending,
     /// Whether the next attempt carries this answer and its errors.
     pub repair_next: bool,
+    /// What it may have cost although no complete reply came; `None` where one came or no price is known.
+    pub possible: Option<Money>,
 }
 
 /// A fact that people or the store should know.
@@ -182,6 +193,8 @@ pub enum Notice {
         /// The server's words.
         message: String,
     },
+    /// Put this lease on disk, then call `on_lease`: no request beyond the one before goes meanwhile.
+    Lease(Claim),
     /// Nearly everything fails: the run pauses and probes.
     OutageBegins {
         /// What failed last.
@@ -198,6 +211,15 @@ pub enum Notice {
 pub enum Halt {
     /// The driver was asked to, and knows why.
     Requested,
+    /// A ceiling leaves no room for the next row: rows that need a request are skipped, stored answers still taken.
+    Ceiling {
+        /// Which.
+        which: Ceiling,
+        /// What the next row needs.
+        needed: Claim,
+        /// What is left for it.
+        left: Claim,
+    },
     /// The execution's time is over.
     Deadline,
     /// Throttled only, no answer from any key, for `throttle_patience`.
@@ -224,6 +246,8 @@ pub enum Halt {
         /// How many of them.
         rows: u64,
     },
+    /// The provider has billed more for a request than it could cost by the price known.
+    Overbilled,
     /// The model does not exist.
     UnknownModel {
         /// The server's words.

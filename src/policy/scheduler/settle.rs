@@ -89,6 +89,7 @@ impl Scheduler {
     }
 
     fn finish(&mut self, number: u64, decision: Decision) {
+        self.release_money(number);
         let Some(row) = self.rows.get_mut(&number) else { return };
         row.phase = RowPhase::Finishing;
         let shared: Shared = row

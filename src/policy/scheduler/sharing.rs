@@ -67,6 +67,14 @@ impl Groups {
         }
     }
 
+    /// The leader is gone without an outcome: returns the rows that waited for it.
+    pub(super) fn abandon(&mut self, group: [u8; 16], row: u64) -> Vec<u64> {
+        if self.groups.get(&group).is_none_or(|known| known.leader != row) {
+            return Vec::new();
+        }
+        self.groups.remove(&group).map(|known| known.followers).unwrap_or_default()
+    }
+
     /// A row takes over a group whose leader's outcome leaves something open. The rows named follow it.
     pub(super) fn lead(&mut self, group: [u8; 16], row: u64) {
         let entry =

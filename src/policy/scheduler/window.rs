@@ -1,7 +1,8 @@
 //! The rows that are loaded and not yet finished on disk.
 
-use crate::base::AttemptKey;
+use crate::base::{AttemptKey, Money};
 use crate::model::{Reason, Vote};
+use crate::policy::budget::Claim;
 use crate::policy::consensus::SampleState;
 use crate::policy::scheduler::plan::RowPlan;
 
@@ -10,6 +11,10 @@ use crate::policy::scheduler::plan::RowPlan;
 pub(super) struct Row {
     pub(super) group: Option<[u8; 16]>,
     pub(super) tokens: u64,
+    /// The most that one of its requests can cost; nothing where the price is unknown.
+    pub(super) bound: Option<Money>,
+    /// What it holds of the budget once it is admitted.
+    pub(super) held: Option<Claim>,
     pub(super) units: Vec<Unit>,
     pub(super) phase: RowPhase,
     /// Whether a request was made for it in this execution.
@@ -53,6 +58,8 @@ pub(super) struct Unit {
     /// 429s in a row without a hint.
     pub(super) throttles: u32,
     pub(super) repair_next: bool,
+    /// By how much its next request may cost more than a first one.
+    pub(super) extra: Money,
 }
 
 /// Where a sample is.
@@ -95,11 +102,14 @@ impl Row {
                 repairs: 0,
                 throttles: 0,
                 repair_next: false,
+                extra: Money::ZERO,
             })
             .collect();
         Self {
             group: plan.group,
             tokens: plan.tokens,
+            bound: plan.bound,
+            held: None,
             units,
             phase: RowPhase::Live,
             asked: false,

@@ -9,7 +9,7 @@ use crate::base::WallTime;
 use crate::model::{Decoded, Failure, FailureClass, HttpReply, Learned, ReplyContent, Usage};
 use crate::provider::errors::{ServerError, unwrapped};
 use crate::provider::openai::body::{self, Body};
-use crate::provider::openai::{OpenaiRequest, usage};
+use crate::provider::openai::{OpenaiRequest, plain, usage};
 use crate::provider::{limits, message, quirks};
 
 /// Reads a reply to a request that was encoded with `learned`.
@@ -19,8 +19,10 @@ pub(crate) fn decode(
     learned: &Learned,
     now: WallTime,
 ) -> Decoded {
-    let reader = Reader { request, reply, learned, now };
-    let (content, usage) = reader.read();
+    let (content, usage) = match plain::answer(reply) {
+        Some((text, usage)) => (ReplyContent::Text(text), usage),
+        None => Reader { request, reply, learned, now }.read(),
+    };
     Decoded { content, usage, request_id: request_id(reply) }
 }
 

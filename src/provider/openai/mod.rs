@@ -7,6 +7,7 @@
 mod body;
 mod decode;
 mod encode;
+mod plain;
 mod stream;
 mod strict;
 mod usage;

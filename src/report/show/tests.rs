@@ -7,6 +7,7 @@ use crate::model::{Answer, Reason, RowUsage, SampleCounts, Status};
 
 fn attempt(n: u32, ending: Ending, status: Option<u16>, raw: &'static str) -> AttemptRecord {
     AttemptRecord {
+        possible: None,
         ticket: Ticket { row: 7, sample: 1, attempt: n },
         ending,
         hash: [0; 16],

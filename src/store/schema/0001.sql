@@ -57,6 +57,7 @@ CREATE TABLE attempts (
     reasoning    INTEGER,
     estimated    INTEGER NOT NULL,
     cost         INTEGER,
+    possible     INTEGER,
     repair       INTEGER NOT NULL,
     extracted    INTEGER NOT NULL,
     batch        INTEGER,
@@ -79,6 +80,22 @@ CREATE TABLE rows (
     kind   INTEGER NOT NULL,
     source INTEGER,
     error  TEXT
+);
+
+-- What executions that died may have spent, and what a person has forgiven of it.
+CREATE TABLE ledger (
+    run      INTEGER PRIMARY KEY,
+    possible INTEGER NOT NULL,
+    calls    INTEGER NOT NULL,
+    forgiven INTEGER NOT NULL
+);
+
+-- What an execution under a ceiling may spend without asking the disk again. It is gone when the execution ends.
+CREATE TABLE leases (
+    run   INTEGER PRIMARY KEY,
+    money INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    boot  TEXT    NOT NULL
 );
 
 CREATE TABLE learned (

@@ -1,0 +1,134 @@
+//! The book of a run: what it has spent, what it may have spent, and the lease of an execution under a ceiling.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::base::{AttemptKey, Money};
+use crate::store::{Store, StoreError};
+
+/// What a run has spent and may have spent, over all its executions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Book {
+    /// The cost of complete replies.
+    pub spent: Money,
+    /// The worst case of requests that brought no complete reply, less what was forgiven.
+    pub possible: Money,
+    /// Requests sent, those of which nothing is known included.
+    pub calls: u64,
+}
+
+/// The lease of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Money that it may have spent, with all before it.
+    pub money: Money,
+    /// Requests that it may have sent, with all before it.
+    pub calls: u64,
+    /// The boot of the machine under which it was taken.
+    pub boot: String,
+}
+
+impl Store {
+    /// The book of a run.
+    pub fn book(&self, run: u64) -> Result<Book, StoreError> {
+        let (low, high) = AttemptKey::rows(run, 0, AttemptKey::MAX_ROW);
+        let read = || {
+            let (spent, possible, calls): (i64, i64, i64) = self.connection.query_row(
+                "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(possible), 0), COUNT(*) FROM attempts \
+                 WHERE id BETWEEN ?1 AND ?2",
+                [low.as_i64(), high.as_i64()],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?;
+            let carried: Option<(i64, i64, i64)> = self
+                .connection
+                .query_row(
+                    "SELECT possible, calls, forgiven FROM ledger WHERE run = ?1",
+                    [signed(run)],
+                    |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                )
+                .optional()?;
+            let (more, more_calls, forgiven) = carried.unwrap_or_default();
+            Ok(Book {
+                spent: Money::from_pico(spent),
+                possible: Money::from_pico((possible + more - forgiven).max(0)),
+                calls: u64::try_from(calls + more_calls).unwrap_or(0),
+            })
+        };
+        read().map_err(|source| self.sqlite(source))
+    }
+
+    /// The lease that an execution has left behind by dying, if one has.
+    pub fn lease(&self, run: u64) -> Result<Option<Lease>, StoreError> {
+        self.connection
+            .query_row("SELECT money, calls, boot FROM leases WHERE run = ?1", [signed(run)], |row| {
+                let calls: i64 = row.get(1)?;
+                Ok(Lease {
+                    money: Money::from_pico(row.get(0)?),
+                    calls: u64::try_from(calls).unwrap_or(0),
+                    boot: row.get(2)?,
+                })
+            })
+            .optional()
+            .map_err(|source| self.sqlite(source))
+    }
+
+    /// Whether an attempt is stored.
+    pub fn has_attempt(&self, key: AttemptKey) -> Result<bool, StoreError> {
+        self.connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM attempts WHERE id = ?1)", [key.as_i64()], |row| {
+                row.get(0)
+            })
+            .map_err(|source| self.sqlite(source))
+    }
+
+    /// Takes over what a dead execution may have spent, and ends its lease in the same step.
+    pub fn carry_over(&self, run: u64, possible: Money, calls: u64) -> Result<(), StoreError> {
+        let write = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            transaction.execute(
+                "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, ?2, ?3, 0) \
+                 ON CONFLICT (run) DO UPDATE \
+                 SET possible = possible + excluded.possible, calls = calls + excluded.calls",
+                params![signed(run), possible.pico(), signed(calls)],
+            )?;
+            transaction.execute("DELETE FROM leases WHERE run = ?1", [signed(run)])?;
+            transaction.commit()
+        };
+        write().map_err(|source| self.sqlite(source))
+    }
+
+    /// Forgives all that the run may have spent so far without a complete reply. Returns how much.
+    pub fn forgive_possible(&self, run: u64) -> Result<Money, StoreError> {
+        let amount = self.book(run)?.possible;
+        self.connection
+            .execute(
+                "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, 0, 0, ?2) \
+                 ON CONFLICT (run) DO UPDATE SET forgiven = forgiven + excluded.forgiven",
+                params![signed(run), amount.pico()],
+            )
+            .map_err(|source| self.sqlite(source))?;
+        Ok(amount)
+    }
+
+    /// Begins the lease of an execution: nothing may be spent yet beyond what the book holds.
+    pub fn begin_lease(&self, run: u64, so_far: Book, boot: &str) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "INSERT OR REPLACE INTO leases (run, money, calls, boot) VALUES (?1, ?2, ?3, ?4)",
+                params![signed(run), (so_far.spent + so_far.possible).pico(), signed(so_far.calls), boot],
+            )
+            .map(|_| ())
+            .map_err(|source| self.sqlite(source))
+    }
+
+    /// Ends the lease of an execution whose draws are all settled.
+    pub fn end_lease(&self, run: u64) -> Result<(), StoreError> {
+        self.connection
+            .execute("DELETE FROM leases WHERE run = ?1", [signed(run)])
+            .map(|_| ())
+            .map_err(|source| self.sqlite(source))
+    }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
