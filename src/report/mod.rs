@@ -11,8 +11,11 @@
 
 mod bar;
 mod failures;
+mod github;
 mod hint;
 mod json;
+mod jsonlog;
+mod junit;
 mod latency;
 mod layout;
 mod measure;
@@ -26,7 +29,10 @@ mod summary;
 
 pub use bar::Bar;
 pub use failures::{FailureGroup, FailureGroups};
+pub use github::{Annotations, markdown};
 pub use hint::hint;
+pub use jsonlog::event_json;
+pub use junit::{JUNIT_TAIL, junit_case, junit_head};
 pub use latency::Latencies;
 pub use measure::{eta_text, latency_text};
 pub use printable::printable;

@@ -40,12 +40,13 @@ pub(super) struct Joined {
 const PAGE: usize = 256;
 
 impl Join<'_> {
-    /// Goes through all rows in order, counts them, and writes them where there is a writer.
+    /// Goes through all rows in order, counts them, shows each to `each`, and writes them where there is a writer.
     pub(super) fn run(
         &self,
         rows: Rows,
         mut store: Reader,
         mut writer: Option<OutputWriter<Sink>>,
+        each: &mut dyn FnMut(&InputRow, &RowResult),
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
         let mut page: VecDeque<RowHistory> = VecDeque::new();
@@ -76,6 +77,7 @@ impl Join<'_> {
                 _ => None,
             };
             let result = self.result(&row, &history.unwrap_or_default(), &mut joined);
+            each(&row, &result);
             if let Some(out) = &mut writer
                 && let Err(error) = out.write(&row, &result)
             {
