@@ -7,7 +7,7 @@ use crate::mock::first::First;
 use crate::mock::generator::Generator;
 use crate::mock::reply::{self, Said};
 use crate::mock::request::{Asked, Dialect, Form};
-use crate::mock::{bad, words};
+use crate::mock::{bad, noted, words};
 use crate::model::Usage;
 
 /// Keeps the dice of bad answers apart from those of the answers.
@@ -99,7 +99,9 @@ impl MockModel {
 
 /// The schema's text is JSON; one that is nested too deeply to be read allows everything.
 fn read_schema(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(Value::Bool(true))
+    let mut schema = serde_json::from_str(text).unwrap_or(Value::Bool(true));
+    noted::heed(&mut schema);
+    schema
 }
 
 #[cfg(test)]

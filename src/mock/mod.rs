@@ -17,6 +17,7 @@ mod error;
 mod first;
 mod generator;
 mod merge;
+mod noted;
 mod number;
 mod pattern;
 mod reply;

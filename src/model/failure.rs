@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::Structured;
+
 /// A failed request: what class of failure, and what the server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -74,7 +76,14 @@ pub enum Lesson {
     /// This parameter is not taken.
     DropParameter(String),
     /// This form of structured output is not taken.
-    WeakerStructured,
+    WeakerStructured {
+        /// How many steps down from the strongest form the next one is.
+        steps: u8,
+        /// The form that was refused.
+        refused: Structured,
+        /// The form that comes next.
+        next: Structured,
+    },
 }
 
 impl std::fmt::Display for KeyFault {

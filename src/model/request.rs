@@ -22,8 +22,9 @@ pub struct Repair {
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Learned {
-    /// How many steps down from the configured structured form the server made us go: 0 none,
-    /// 1 `json_object`, 2 prompt only.
+    /// How many steps down from the strongest structured form the server made us go, where the form is ours to
+    /// choose. `OpenAI` and compatible servers: 0 none, 1 `json_object`, 2 prompt only. Anthropic: 0 none, 1 a forced
+    /// tool, 2 prompt only.
     pub structured_steps: u8,
     /// Whether the name of the length limit (`max_tokens`, `max_completion_tokens`) is swapped.
     pub swap_length_parameter: bool,

@@ -196,11 +196,12 @@ pub struct CallSettings {
 pub enum Structured {
     /// The strongest form that the server takes.
     Auto,
-    /// `response_format` of type `json_schema`.
+    /// The server's own check of a JSON Schema: `response_format` of type `json_schema`, or `output_config.format`.
     JsonSchema,
     /// A forced tool.
     Tool,
-    /// `response_format` of type `json_object`, the schema in the prompt.
+    /// `response_format` of type `json_object`, the schema in the prompt. Anthropic has no such form: there it is the
+    /// same as `prompt`.
     JsonObject,
     /// The schema in the prompt only.
     Prompt,

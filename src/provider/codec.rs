@@ -3,6 +3,7 @@
 use crate::base::{Secret, WallTime};
 use crate::model::{CallSettings, Decoded, HttpReply, Learned, Prompt, ProviderKind, Repair};
 use crate::provider::ProviderError;
+use crate::provider::anthropic::{self, AnthropicRequest};
 use crate::provider::openai::{self, OpenaiRequest};
 
 /// Turns prompts into request bodies and replies into content, for one call configuration. All that does not change
@@ -16,17 +17,18 @@ pub struct Codec {
 #[derive(Debug)]
 enum Wire {
     Openai(OpenaiRequest),
+    Anthropic(AnthropicRequest),
 }
 
 impl Codec {
     /// A codec for these settings. `schema` is what an answer must satisfy; `None` for free text.
     ///
     /// # Errors
-    /// A provider or a structured form that is not supported yet, and an `extra` that would replace the prompt.
+    /// A schema that the chosen structured form cannot carry, and an `extra` that would replace the prompt.
     pub fn new(call: &CallSettings, schema: Option<&serde_json::Value>) -> Result<Self, ProviderError> {
         let wire = match call.provider {
             ProviderKind::Openai | ProviderKind::Mock => Wire::Openai(OpenaiRequest::new(call, schema)?),
-            ProviderKind::Anthropic => return Err(ProviderError::UnsupportedProvider(call.provider)),
+            ProviderKind::Anthropic => Wire::Anthropic(AnthropicRequest::new(call, schema)?),
         };
         Ok(Self { wire })
     }
@@ -35,14 +37,16 @@ impl Codec {
     pub fn encode(&self, prompt: &Prompt, learned: &Learned, repair: Option<&Repair>) -> Vec<u8> {
         match &self.wire {
             Wire::Openai(request) => request.encode(prompt, learned, repair),
+            Wire::Anthropic(request) => request.encode(prompt, learned, repair),
         }
     }
 
-    /// The headers of a request that depend on format and credential only; names in lower case. The value of
-    /// `authorization` is a credential.
+    /// The headers of a request that depend on format and credential only; names in lower case. The values of
+    /// `authorization` and `x-api-key` are credentials.
     pub fn headers(&self, key: Option<&Secret>) -> Vec<(&'static str, String)> {
         match &self.wire {
             Wire::Openai(_) => openai::headers(key),
+            Wire::Anthropic(_) => anthropic::headers(key),
         }
     }
 
@@ -51,6 +55,7 @@ impl Codec {
     pub fn decode(&self, reply: &HttpReply, learned: &Learned, now: WallTime) -> Decoded {
         match &self.wire {
             Wire::Openai(request) => openai::decode(request, reply, learned, now),
+            Wire::Anthropic(request) => anthropic::decode(request, reply, learned, now),
         }
     }
 }

@@ -18,6 +18,9 @@ pub struct Endpoint {
 /// The endpoint that a base URL means, or the provider's own without one. People write a host, `/v1`, `/v1/` or the
 /// full endpoint; all of them mean the same.
 ///
+/// A path of another kind is taken as the clients of the two formats take it: those of `OpenAI` add the endpoint to
+/// `/api`, those of Anthropic add `/v1` too, unless the path ends with a version.
+///
 /// # Errors
 /// A text that is no URL, a scheme other than HTTP, and a URL that holds a user or a password.
 pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, ProviderError> {
@@ -41,11 +44,18 @@ pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, 
     let full = match given {
         "" => format!("/v1{path}"),
         given if given.ends_with(path) => given.to_owned(),
+        given if kind == ProviderKind::Anthropic && !ends_with_version(given) => format!("{given}/v1{path}"),
         given => format!("{given}{path}"),
     };
     url.set_path(&full);
     let own_host = url.scheme() == "https" && url.host_str().is_some_and(|host| is_own(host, own));
     Ok(Endpoint { url: url.into(), own_host })
+}
+
+/// Whether the last segment is `v1` or the like.
+fn ends_with_version(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Regional hosts such as `eu.api.openai.com` are the provider's own too.
@@ -80,6 +90,17 @@ mod tests {
         assert_eq!(url("http://h/chat/completions"), "http://h/chat/completions");
         assert_eq!(url("http://h/api"), "http://h/api/chat/completions");
         assert_eq!(url("http://[::1]:8000"), "http://[::1]:8000/v1/chat/completions");
+    }
+
+    #[test]
+    fn messages_stand_below_a_version() {
+        let url = |base: &str| endpoint(ProviderKind::Anthropic, Some(base)).unwrap().url;
+        for base in ["", "/", "/v1", "/v1/", "/v1/messages", "/v1/messages/"] {
+            assert_eq!(url(&format!("http://h{base}")), "http://h/v1/messages", "{base}");
+        }
+        assert_eq!(url("http://h/anthropic/"), "http://h/anthropic/v1/messages");
+        assert_eq!(url("http://h/anthropic/v1?a=b"), "http://h/anthropic/v1/messages?a=b");
+        assert_eq!(url("http://h/anthropic/messages"), "http://h/anthropic/messages");
     }
 
     #[test]

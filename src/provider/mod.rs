@@ -2,17 +2,24 @@
 //!
 //! What it is for: the wire formats, the normal form of an endpoint, the classes of failure, how long a server
 //! asks to wait, what a refusal teaches, and what tokens cost. [`Codec`] is the one place that knows which
-//! provider speaks which format; a new one gets a folder beside `openai` and an arm there.
+//! provider speaks which format; a new one gets a folder beside `openai` and `anthropic`, and an arm there.
 //! It uses `base` and `model`, and crates that read JSON, URLs and dates.
 //! What never happens here: no socket, clock, file or variable is touched; the time is an argument. Nothing decides
 //! whether to try again. No reply, however broken, makes it panic.
 
+mod anthropic;
+mod body;
 mod bound;
 mod codec;
+mod count;
+mod derive;
 mod endpoint;
 mod errors;
+mod failing;
 mod headroom;
+mod json;
 mod kind;
+mod ladder;
 mod limits;
 mod message;
 mod openai;
@@ -20,6 +27,12 @@ mod price;
 mod price_table;
 mod provider_error;
 mod quirks;
+mod raw;
+mod sse;
+mod wording;
+
+#[cfg(test)]
+mod fixtures;
 
 pub use bound::bound;
 pub use codec::Codec;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::provider::price::per_token;
 use crate::provider::{LongContext, Price, Rates};
 
-/// Prices and one ability of the models that are known, from `prices.json`, which says where they come from.
+/// Prices and two abilities of the models that are known, from `prices.json`, which says where they come from.
 #[derive(Debug, Default)]
 pub struct PriceTable {
     models: HashMap<String, Entry>,
@@ -19,6 +19,7 @@ pub struct PriceTable {
 struct Entry {
     price: Price,
     reasons: bool,
+    forces_tools: bool,
 }
 
 static BUILT_IN: LazyLock<PriceTable> = LazyLock::new(|| PriceTable::read(include_str!("prices.json")));
@@ -38,7 +39,11 @@ impl PriceTable {
             let long =
                 |long: &Long| Some(LongContext { above: long.above_input_tokens, rates: long.rates.read()? });
             let long_context = model.long_context.as_ref().and_then(long);
-            let entry = Entry { price: Price { rates, long_context }, reasons: model.supports_reasoning };
+            let entry = Entry {
+                price: Price { rates, long_context },
+                reasons: model.supports_reasoning,
+                forces_tools: model.supports_forced_tool_use != Some(false),
+            };
             Some((model.id, entry))
         });
         Self { models: models.collect() }
@@ -52,6 +57,11 @@ impl PriceTable {
     /// Whether the model is known to reason before it answers, so that it needs room for more output.
     pub fn reasons(&self, model: &str) -> bool {
         self.find(model).is_some_and(|entry| entry.reasons)
+    }
+
+    /// Whether the model takes a tool that it must call; what is not known is taken to be so.
+    pub(super) fn forces_tools(&self, model: &str) -> bool {
+        self.find(model).is_none_or(|entry| entry.forces_tools)
     }
 
     /// A model by its name: as it stands; else without `-2026-03-17`, `-20260317` or `-latest`; each also without
@@ -97,6 +107,7 @@ struct Model {
     long_context: Option<Long>,
     #[serde(default)]
     supports_reasoning: bool,
+    supports_forced_tool_use: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -190,5 +201,7 @@ mod tests {
         let table = PriceTable::built_in();
         assert!(table.reasons("gpt-5.4-mini") && table.reasons("o3-2025-04-16"));
         assert!(!table.reasons("gpt-4o") && !table.reasons("llama3"));
+        assert!(table.forces_tools("claude-haiku-5-5") && table.forces_tools("llama3"));
+        assert!(!table.forces_tools("claude-opus-5-5"));
     }
 }

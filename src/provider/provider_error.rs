@@ -1,7 +1,5 @@
 //! What a person has to mend before a provider can be called.
 
-use crate::model::{ProviderKind, Structured};
-
 /// A configuration that names no provider this program can speak to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
@@ -18,12 +16,12 @@ pub enum ProviderError {
         "base_url holds a credential before `@`: take it out and name the variable that holds it under [[keys]]"
     )]
     CredentialInUrl,
-    /// The wire format is not built yet.
-    #[error("provider `{}` is not supported yet: use openai, or a server that is compatible with it", .0.as_str())]
-    UnsupportedProvider(ProviderKind),
-    /// The structured form is not built yet.
-    #[error("structured `{}` is not supported yet: use auto, json_schema, json_object or prompt", .0.as_str())]
-    UnsupportedStructured(Structured),
+    /// A tool takes an object, and the schema is no plain one.
+    #[error(
+        "structured `tool` needs a schema whose root says `\"type\": \"object\"` without anyOf, oneOf, allOf, not or \
+         enum beside it: use auto, json_schema or prompt"
+    )]
+    ToolNeedsObject,
     /// `extra` would replace the rendered prompt.
     #[error("request.extra holds `{0}`, which would replace what the prompt templates say: remove it")]
     ReservedExtra(&'static str),

@@ -1,15 +1,22 @@
 //! What a refusal teaches about an endpoint.
 
-use crate::model::{Learned, Lesson};
+use crate::model::{Learned, Lesson, Structured};
 use crate::provider::errors::ServerError;
+
+/// The promise that an answer keeps to its schema, which some servers do not know.
+pub(super) const STRICT: &str = "strict";
 
 /// The parts of a request that a server may refuse and that can then be sent otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// The name under which the length limit was sent, if its other name has not been tried yet.
     pub(super) length_name: Option<&'static str>,
-    /// Whether a `response_format` was sent for which there is a weaker form.
-    pub(super) response_format: bool,
+    /// The lesson of a refused form of structured output, where one was sent that has a weaker one.
+    pub(super) weaker: Option<Lesson>,
+    /// Whether `strict` was sent. Without it the form is still the same.
+    pub(super) strict: bool,
+    /// Whether a tool was asked for by name, which some servers do not take.
+    pub(super) tool_choice: bool,
     /// The optional parameters that were sent.
     pub(super) optional: Vec<&'static str>,
 }
@@ -23,8 +30,22 @@ pub(super) fn lesson(error: &ServerError, sent: &Sent) -> Option<Lesson> {
     {
         return Some(Lesson::SwapLengthParameter);
     }
-    if sent.response_format && names_response_format(error) {
-        return Some(Lesson::WeakerStructured);
+    if sent.strict && refuses(error, STRICT) {
+        return Some(Lesson::DropParameter(STRICT.to_owned()));
+    }
+    if let Some(weaker) = &sent.weaker
+        && names_response_format(error)
+    {
+        return Some(weaker.clone());
+    }
+    refused_parameter(error, sent)
+}
+
+/// The lesson about a parameter that can be left out.
+pub(super) fn refused_parameter(error: &ServerError, sent: &Sent) -> Option<Lesson> {
+    // There is no other value of it to choose, so that naming it is enough.
+    if sent.tool_choice && mentioned_at(error.lower(), "tool_choice").is_some() {
+        return Some(Lesson::DropParameter("tool_choice".to_owned()));
     }
     let refused = |name: &str| refuses(error, name);
     let culprit = match error.param() {
@@ -33,6 +54,11 @@ pub(super) fn lesson(error: &ServerError, sent: &Sent) -> Option<Lesson> {
     };
     let culprit = culprit.or_else(|| first_mentioned(error, &sent.optional).filter(|name| refused(name)));
     culprit.map(|name| Lesson::DropParameter(name.to_owned()))
+}
+
+/// Whether a parameter has been found to be refused.
+pub(super) fn is_dropped(learned: &Learned, name: &str) -> bool {
+    learned.dropped.iter().any(|dropped| dropped == name)
 }
 
 /// Whether the error says of this parameter that it, or its value, is not taken. A value out of range is no such
@@ -86,11 +112,8 @@ fn mentioned_at(text: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// Applies a lesson, and says to a person what is done differently from now on.
-///
-/// A lesson belongs to the [`Learned`] that the refused request was encoded with. Where several requests were under
-/// way, apply it only while that is still what is known: a second [`Lesson::WeakerStructured`] goes a second step
-/// down. The other lessons may be applied again without harm.
+/// Applies a lesson, and says to a person what is done differently from now on. A lesson may be applied again without
+/// harm.
 pub fn learn(learned: &mut Learned, lesson: &Lesson) -> String {
     match lesson {
         Lesson::SwapLengthParameter => {
@@ -103,19 +126,33 @@ pub fn learn(learned: &mut Learned, lesson: &Lesson) -> String {
             if !learned.dropped.contains(name) {
                 learned.dropped.push(name.clone());
             }
+            if name == "tool_choice" {
+                return "the server refuses a tool to be chosen by name: it is asked for in general from now on"
+                    .to_owned();
+            }
             format!("the server refuses `{name}`: it is left out from now on")
         }
-        Lesson::WeakerStructured => {
-            learned.structured_steps = learned.structured_steps.saturating_add(1).min(2);
-            if learned.structured_steps == 1 {
-                "the server refuses `json_schema`: `json_object` is sent from now on, and the schema in the prompt"
-                    .to_owned()
-            } else {
-                "the server refuses `response_format`: the schema is sent in the prompt only from now on"
-                    .to_owned()
+        Lesson::WeakerStructured { steps, refused, next } => {
+            learned.structured_steps = learned.structured_steps.max(*steps);
+            let refused = form(*refused);
+            match next {
+                Structured::JsonObject => format!(
+                    "the server refuses {refused}: `json_object` is sent from now on, and the schema in the prompt"
+                ),
+                Structured::Tool => {
+                    format!("the server refuses {refused}: a forced tool is sent from now on")
+                }
+                _ => {
+                    format!("the server refuses {refused}: the schema is sent in the prompt only from now on")
+                }
             }
         }
     }
+}
+
+/// A form in words.
+fn form(form: Structured) -> String {
+    if form == Structured::Tool { "a forced tool".to_owned() } else { format!("`{}`", form.as_str()) }
 }
 
 #[cfg(test)]
@@ -130,8 +167,8 @@ mod tests {
     fn sent() -> Sent {
         Sent {
             length_name: Some("max_tokens"),
-            response_format: true,
             optional: vec!["temperature", "top_p", "seed"],
+            ..Sent::default()
         }
     }
 
@@ -164,19 +201,40 @@ mod tests {
     }
 
     #[test]
-    fn learning_twice_is_harmless_but_for_steps() {
+    fn a_tool_by_name_is_refused_by_naming_it() {
+        let refused = error("Invalid tool_choice type: 'object'. Supported: none, auto, required", "", None);
+        let named = Sent { tool_choice: true, ..sent() };
+        assert_eq!(lesson(&refused, &named), Some(Lesson::DropParameter("tool_choice".to_owned())));
+        assert_eq!(lesson(&refused, &sent()), None);
+    }
+
+    #[test]
+    fn a_form_is_kept_without_its_promise() {
+        let refused = error("response_format.json_schema.strict: Extra inputs are not permitted", "", None);
+        let (form, next) = (Structured::JsonSchema, Structured::JsonObject);
+        let weaker = Some(Lesson::WeakerStructured { steps: 1, refused: form, next });
+        let promised = Sent { weaker: weaker.clone(), strict: true, ..sent() };
+        assert_eq!(lesson(&refused, &promised), Some(Lesson::DropParameter("strict".to_owned())));
+        assert_eq!(lesson(&refused, &Sent { strict: false, ..promised }), weaker);
+    }
+
+    #[test]
+    fn learning_twice_is_harmless() {
         let mut learned = Learned::default();
+        let down = |steps, refused, next| Lesson::WeakerStructured { steps, refused, next };
+        let first = down(1, Structured::JsonSchema, Structured::JsonObject);
         for _ in 0..3 {
             learn(&mut learned, &Lesson::SwapLengthParameter);
             learn(&mut learned, &Lesson::DropParameter("seed".to_owned()));
+            assert!(learn(&mut learned, &first).contains("`json_schema`: `json_object` is sent"));
         }
         assert!(learned.swap_length_parameter);
-        assert_eq!(learned.dropped, ["seed"]);
-        let sentence = learn(&mut learned, &Lesson::WeakerStructured);
-        assert!(sentence.contains("`json_object` is sent"), "{sentence}");
-        for _ in 0..3 {
-            assert!(learn(&mut learned, &Lesson::WeakerStructured).contains("prompt only"));
-        }
+        assert_eq!((learned.dropped.join(","), learned.structured_steps), ("seed".to_owned(), 1));
+        let second = down(2, Structured::Tool, Structured::Prompt);
+        assert!(
+            learn(&mut learned, &second).contains("a forced tool: the schema is sent in the prompt only")
+        );
+        learn(&mut learned, &first);
         assert_eq!(learned.structured_steps, 2);
     }
 }

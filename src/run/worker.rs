@@ -198,16 +198,18 @@ impl Worker {
         if let Outcome::Failed(Failure { class: FailureClass::Throttled, wait: Some(wait), .. }) = &outcome {
             self.hold(job.assignment.key, *wait);
         }
-        let extra = repair.as_ref().map_or(Money::ZERO, |repair| self.repair_extra(repair));
+        let extra = repair.as_ref().map_or(Money::ZERO, |repair| self.repair_extra(job, repair));
         let feedback = feedback(&outcome, &record, remaining, extra);
         let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
         Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
     }
 
-    /// By how much a repair may cost more than a first request: it carries the answer and its errors.
-    fn repair_extra(&self, repair: &Repair) -> Money {
+    /// By how much a repair may cost more than a first request: it carries the answer and its errors, and in some forms
+    /// the schema once more.
+    fn repair_extra(&self, job: &Job, repair: &Repair) -> Money {
         let Some(price) = &self.price else { return Money::ZERO };
-        let bytes = repair.answer.len() + repair.errors.iter().map(String::len).sum::<usize>() + 1_024;
+        let length = |repair: Option<&Repair>| self.codec.encode(&job.prompt, &job.learned, repair).len();
+        let bytes = length(Some(repair)).saturating_sub(length(None)) + 1_024;
         bound(price, u64::try_from(bytes).unwrap_or(u64::MAX), 0)
     }
 

@@ -34,7 +34,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(config) = &config {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
-    let wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
+    let unknown = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
     let layers = layers(&args.job, context, config);
     // Standard input is read into a folder that goes with this command: a check leaves nothing behind.
     let folder = tempfile::tempdir()
@@ -47,18 +47,19 @@ pub(super) fn run(args: &CheckArgs, context: &Context) -> Result<u8, Failure> {
         KeySource::File(path) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0),
         KeySource::Nothing => false,
     };
-    let (mut findings, values) = match resolve(&layers, &invocation) {
+    let (findings, values) = match resolve(&layers, &invocation) {
         Ok(resolved) => {
             let values = effective(&layers, &invocation, Some(&resolved), &is_set);
-            (look(&resolved), values)
+            let mut findings = look(&resolved);
+            findings.problems.splice(0..0, unknown.iter().map(|error| chain(error)));
+            (findings, values)
         }
         Err(errors) => {
-            let problems = errors.iter().map(|error| chain(error)).collect();
+            let problems = unknown.iter().chain(&errors).map(|error| chain(error)).collect();
             let findings = Findings { problems, ..Findings::default() };
             (findings, effective(&layers, &invocation, None, &is_set))
         }
     };
-    findings.problems.splice(0..0, wrong.iter().map(|error| chain(error)));
     let code = if findings.problems.is_empty() { 0 } else { Failure::USAGE };
     let text = if args.json { json_text(&findings, &values) } else { values_text(&values) };
     let heard = terminal.data(&text);

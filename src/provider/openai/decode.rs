@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use reqwest::Url;
 use serde_json::Value;
 
 use crate::base::WallTime;
-use crate::model::{Decoded, Failure, FailureClass, HttpReply, Learned, ReplyContent, Usage};
+use crate::model::{Decoded, HttpReply, Learned, ReplyContent, Usage};
+use crate::provider::body::{self, Body};
 use crate::provider::errors::{ServerError, unwrapped};
-use crate::provider::openai::body::{self, Body};
-use crate::provider::openai::{OpenaiRequest, plain, usage};
-use crate::provider::{limits, message, quirks};
+use crate::provider::failing::{Failing, has_content, request_id};
+use crate::provider::openai::{OpenaiRequest, plain, stream, tool, usage};
+use crate::provider::{message, quirks};
 
 /// Reads a reply to a request that was encoded with `learned`.
 pub(crate) fn decode(
@@ -21,16 +21,10 @@ pub(crate) fn decode(
 ) -> Decoded {
     let (content, usage) = match plain::answer(reply) {
         Some((text, usage)) => (ReplyContent::Text(text), usage),
-        None => Reader { request, reply, learned, now }.read(),
+        None => Reader { request, reply, learned, failing: Failing { reply, now } }.read(),
     };
-    Decoded { content, usage, request_id: request_id(reply) }
-}
-
-/// The id that the provider's support asks for.
-fn request_id(reply: &HttpReply) -> Option<String> {
     let names = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
-    let id = names.iter().find_map(|name| reply.header(name))?.trim();
-    (!id.is_empty()).then(|| id.chars().filter(|c| !c.is_control()).take(200).collect())
+    Decoded { content, usage, request_id: request_id(reply, &names) }
 }
 
 /// A reply and all that its reading depends on.
@@ -38,46 +32,46 @@ struct Reader<'a> {
     request: &'a OpenaiRequest,
     reply: &'a HttpReply,
     learned: &'a Learned,
-    now: WallTime,
+    failing: Failing<'a>,
 }
 
 impl Reader<'_> {
     fn read(&self) -> (ReplyContent, Option<Usage>) {
         let status = self.reply.status;
         if (300..400).contains(&status) {
-            return (ReplyContent::Failed(self.redirected()), None);
+            return (self.failing.redirected(), None);
         }
-        match body::read(self.reply) {
-            Body::Json(value) => {
+        match body::read(self.reply, stream::merge) {
+            Body::Json { value, text } => {
                 let value = unwrapped(&value);
-                (self.read_json(value), usage::read(value))
+                (self.read_json(value, &text), usage::read(value))
             }
             Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None),
             Body::CutStream => {
-                (self.server_failed("the event stream in the reply ends before its end"), None)
+                (self.failing.unsaid("the event stream in the reply ends before its end"), None)
             }
         }
     }
 
-    fn read_json(&self, value: &Value) -> ReplyContent {
+    fn read_json(&self, value: &Value, body: &str) -> ReplyContent {
         let status = self.reply.status;
         if !(200..300).contains(&status) || is_error(value) {
             return self.failed(&ServerError::from_json(status, value));
         }
         let choice = value.get("choices").and_then(Value::as_array).and_then(|choices| choices.first());
         let Some(choice) = choice else {
-            return self.server_failed("the server answered without choices");
+            return self.failing.unsaid("the server answered without choices");
         };
         if has_content(choice.get("error")) {
             return self.failed(&ServerError::from_json(status, choice));
         }
         match choice.get("message") {
-            Some(message @ Value::Object(_)) => self.read_choice(choice, message),
-            _ => self.server_failed("the server answered without a message"),
+            Some(message @ Value::Object(_)) => self.read_choice(choice, message, body),
+            _ => self.failing.unsaid("the server answered without a message"),
         }
     }
 
-    fn read_choice(&self, choice: &Value, message: &Value) -> ReplyContent {
+    fn read_choice(&self, choice: &Value, message: &Value, body: &str) -> ReplyContent {
         let mut parts = text_of(message.get("content"));
         if let Some(refusal) = message.get("refusal").and_then(Value::as_str) {
             parts.refusal.push_str(refusal);
@@ -85,15 +79,16 @@ impl Reader<'_> {
         if !parts.refusal.trim().is_empty() {
             return ReplyContent::Refused(message::clean(&parts.refusal));
         }
-        let text = parts.text.map_or_else(String::new, Cow::into_owned);
+        let called = self.request.wants_tool(self.learned).then(|| tool::arguments(message, body)).flatten();
+        let text = called.or_else(|| parts.text.map(Cow::into_owned)).unwrap_or_default();
         match choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default() {
             "length" | "max_tokens" | "model_length" => ReplyContent::Truncated(text),
             "content_filter" | "content_filtered" | "sensitive" => ReplyContent::Filtered(filtered(choice)),
             reason @ ("error" | "insufficient_system_resource" | "network_error") => {
-                self.server_failed(&format!("the server stopped the answer with finish_reason {reason}"))
+                self.failing.unsaid(&format!("the server stopped the answer with finish_reason {reason}"))
             }
             _ if !text.trim().is_empty() => ReplyContent::Text(text),
-            _ if calls_tool(message) => {
+            _ if tool::is_called(message) => {
                 ReplyContent::Unusable("the model called a tool instead of answering".to_owned())
             }
             _ if parts.unknown => ReplyContent::Unusable(
@@ -104,55 +99,8 @@ impl Reader<'_> {
     }
 
     fn failed(&self, error: &ServerError) -> ReplyContent {
-        let mut wait = limits::throttled(self.reply, error, self.now);
-        let mut class = error.class(wait.is_some());
-        let teachable = match class {
-            FailureClass::Rejected => matches!(error.status(), 200..300 | 400 | 422),
-            FailureClass::Server => matches!(error.status(), 500 | 501),
-            _ => false,
-        };
-        if teachable && let Some(lesson) = quirks::lesson(error, &self.request.sent(self.learned)) {
-            class = FailureClass::Teaches(lesson);
-        }
-        match class {
-            FailureClass::Throttled => {}
-            FailureClass::Server => wait = limits::retry_after(self.reply, self.now),
-            _ => wait = None,
-        }
-        ReplyContent::Failed(Failure { class, code: error.code(), message: error.message(), wait })
+        self.failing.told(error, || quirks::lesson(error, &self.request.sent(self.learned)))
     }
-
-    /// A failure of the server that only we can put into words.
-    fn server_failed(&self, message: &str) -> ReplyContent {
-        let wait = limits::retry_after(self.reply, self.now);
-        let message = message.to_owned();
-        ReplyContent::Failed(Failure { class: FailureClass::Server, code: None, message, wait })
-    }
-
-    /// A redirect is never followed: a key must not go where nobody sent it.
-    fn redirected(&self) -> Failure {
-        let target = self.reply.header("location").map(shown_target).filter(|target| !target.is_empty());
-        let advice = "set base_url to the final address";
-        let message = match target {
-            Some(target) => message::clean_with_advice(&format!("server redirects to {target}"), advice),
-            None => format!("server redirects without a target: {advice}"),
-        };
-        Failure { class: FailureClass::Rejected, code: None, message, wait: None }
-    }
-}
-
-/// A target without query and credential.
-fn shown_target(location: &str) -> String {
-    let Ok(mut url) = Url::parse(location.trim()) else {
-        let path = location.trim().split(['?', '#']).next().unwrap_or_default();
-        return path.rsplit('@').next().unwrap_or_default().to_owned();
-    };
-    // Both fail only for URLs that can hold no credential.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url.into()
 }
 
 /// Whether a body of a successful status is an error: relays send such.
@@ -162,18 +110,6 @@ fn is_error(value: &Value) -> bool {
     has_content(value.get("error"))
         || value.get("object").is_some_and(|object| object == "error")
         || (no_choices && status.is_some_and(|status| status >= 400))
-}
-
-/// Whether a member says something: some servers send `"error": null`, or an empty one, with every answer.
-pub(super) fn has_content(value: Option<&Value>) -> bool {
-    match value {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(Value::Object(members)) => !members.is_empty(),
-        Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Number(number)) => number.as_f64() != Some(0.0),
-        Some(Value::Bool(true)) => true,
-    }
 }
 
 /// What a filter says of the answer: Azure names the categories.
@@ -187,11 +123,6 @@ fn filtered(choice: &Value) -> String {
     } else {
         message::clean(&format!("the provider's content filter cut the answer: {}", names.join(", ")))
     }
-}
-
-/// Whether a message calls a tool.
-pub(super) fn calls_tool(message: &Value) -> bool {
-    has_content(message.get("tool_calls")) || has_content(message.get("function_call"))
 }
 
 /// The content of a message.

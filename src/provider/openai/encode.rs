@@ -1,20 +1,22 @@
 //! Request bodies.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::base::Secret;
 use crate::model::{CallSettings, Learned, Prompt, Repair, Structured};
 use crate::provider::ProviderError;
+use crate::provider::json::{member, push_text};
+use crate::provider::ladder::Ladder;
 use crate::provider::openai::strict;
-use crate::provider::quirks::Sent;
+use crate::provider::quirks::{STRICT, Sent, is_dropped};
+use crate::provider::wording::{TOOL, TOOL_PURPOSE, instruction, push_repair, push_with, tool_schema};
 
 /// The names of the length limit: the one that the provider's own API takes, and the one that local servers know.
 const LENGTH: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
-/// The forms of structured output, from the strongest down. `Learned::structured_steps` counts in them.
-const JSON_SCHEMA: u8 = 0;
-const JSON_OBJECT: u8 = 1;
-const PROMPT_ONLY: u8 = 2;
+/// What a server may refuse of a forced tool.
+const TOOL_CHOICE: &str = "tool_choice";
+const PARALLEL: &str = "parallel_tool_calls";
 
 /// A request in all parts that rows share, each already JSON text.
 #[derive(Debug)]
@@ -29,22 +31,31 @@ pub(crate) struct OpenaiRequest {
     first_length: usize,
     /// Optional parameters by name, as `,"name":value`.
     optional: Vec<(&'static str, Vec<u8>)>,
-    /// The `response_format` by form; `None` where that form has none.
-    formats: [Option<Vec<u8>>; 2],
+    /// `response_format` as `json_schema`, the same without `strict`, and as `json_object`; empty where `extra` sets it.
+    formats: [Vec<u8>; 3],
+    /// `tools` and `tool_choice`; empty where `extra` sets `tools`.
+    tool: ToolTexts,
     /// `extra`, and the end of the body.
     tail: Vec<u8>,
-    /// The form to begin with; `None` for free text.
-    form: Option<u8>,
-    /// Whether a refusal may lead to a weaker form. A form that somebody chose is kept.
-    may_weaken: bool,
+    /// The forms of structured output.
+    ladder: Ladder,
+}
+
+/// The parts of a request that force a tool.
+#[derive(Debug, Default)]
+struct ToolTexts {
+    /// `tools`, and the same without `strict`.
+    tools: [Vec<u8>; 2],
+    is_strict: bool,
+    /// `tool_choice` by name, and as `required` for servers that take words only.
+    choices: [Vec<u8>; 2],
+    /// `parallel_tool_calls`, which a server may refuse.
+    single: Vec<u8>,
 }
 
 impl OpenaiRequest {
     /// Prepares requests for these settings.
     pub(crate) fn new(call: &CallSettings, schema: Option<&Value>) -> Result<Self, ProviderError> {
-        if call.structured == Structured::Tool {
-            return Err(ProviderError::UnsupportedStructured(call.structured));
-        }
         if call.extra.contains_key("messages") {
             return Err(ProviderError::ReservedExtra("messages"));
         }
@@ -66,41 +77,43 @@ impl OpenaiRequest {
             first_length: usize::from(!call.own_host),
             optional: optional(call),
             formats: match schema {
-                Some(schema) if !extra.contains_key("response_format") => formats(schema),
-                _ => [None, None],
+                Some(schema) if !extra.contains_key("response_format") => formats(schema, call),
+                _ => Default::default(),
+            },
+            tool: match schema {
+                Some(schema) if call.structured == Structured::Tool => tool_texts(schema, call)?,
+                _ => ToolTexts::default(),
             },
             tail,
-            form: schema.map(|_| match call.structured {
-                Structured::Auto | Structured::JsonSchema | Structured::Tool => JSON_SCHEMA,
-                Structured::JsonObject => JSON_OBJECT,
-                Structured::Prompt => PROMPT_ONLY,
-            }),
-            may_weaken: call.structured == Structured::Auto,
+            ladder: schema.map_or_else(Ladder::none, |schema| ladder(schema, call.structured)),
         })
     }
 
     /// The body for one prompt.
     pub(crate) fn encode(&self, prompt: &Prompt, learned: &Learned, repair: Option<&Repair>) -> Vec<u8> {
         let texts = prompt.user.len() + prompt.system.as_ref().map_or(0, String::len);
-        let repairing = repair.map_or(0, |repair| repair.answer.len() + 512);
+        let repairing = repair.map_or(0, |repair| repair.answer.len() + self.instruction.len() + 512);
         let fixed = self.head.len() + self.instruction.len() + self.tail.len() + 512;
-        let format = self.format(learned);
-        let room = texts + texts / 8 + repairing + fixed + format.map_or(0, Vec::len);
+        let form = self.ladder.form(learned);
+        let format = self.format(form, learned);
+        let room = texts + texts / 8 + repairing + fixed + format.len() + self.tool.tools[0].len();
         let mut body = Vec::with_capacity(room);
         body.extend_from_slice(&self.head);
-        let form = self.form(learned);
-        let instruction = if matches!(form, None | Some(JSON_SCHEMA)) { &[][..] } else { &self.instruction };
+        let in_prompt = matches!(form, Some(Structured::JsonObject | Structured::Prompt));
+        let instruction = if in_prompt { &self.instruction[..] } else { &[] };
         let system = prompt.system.as_deref().unwrap_or_default();
         if !(system.is_empty() && instruction.is_empty()) {
             body.extend_from_slice(br#"{"role":"system","content":"#);
-            push_system(&mut body, system, instruction);
+            push_with(&mut body, system, instruction);
             body.extend_from_slice(b"},");
         }
         body.extend_from_slice(br#"{"role":"user","content":"#);
         push_text(&mut body, &prompt.user);
         body.push(b'}');
         if let Some(repair) = repair {
-            push_repair(&mut body, repair);
+            // Some servers pass over the schema beside the messages: then the model reads it here for the first time.
+            let by_format = form == Some(Structured::JsonSchema);
+            push_repair(&mut body, repair, if by_format { &self.instruction } else { &[] });
         }
         body.push(b']');
         if let Some(length) = &self.length {
@@ -111,21 +124,42 @@ impl OpenaiRequest {
                 body.extend_from_slice(text);
             }
         }
-        if let Some(format) = format {
-            body.extend_from_slice(format);
+        body.extend_from_slice(format);
+        if form == Some(Structured::Tool) {
+            self.push_tool(&mut body, learned);
         }
         body.extend_from_slice(&self.tail);
         body
     }
 
+    fn push_tool(&self, body: &mut Vec<u8>, learned: &Learned) {
+        let ToolTexts { tools, choices, single, .. } = &self.tool;
+        body.extend_from_slice(&tools[usize::from(is_dropped(learned, STRICT))]);
+        body.extend_from_slice(&choices[usize::from(is_dropped(learned, TOOL_CHOICE))]);
+        if !is_dropped(learned, PARALLEL) {
+            body.extend_from_slice(single);
+        }
+    }
+
+    /// Whether a request that was encoded with `learned` asks for a tool.
+    pub(crate) fn wants_tool(&self, learned: &Learned) -> bool {
+        self.ladder.form(learned) == Some(Structured::Tool)
+    }
+
     /// What of a request that was encoded with `learned` a server might refuse.
     pub(crate) fn sent(&self, learned: &Learned) -> Sent {
         let untried = self.length.is_some() && !learned.swap_length_parameter;
-        let optional = self.optional.iter().map(|(name, _)| *name).filter(|name| !is_dropped(learned, name));
+        let form = self.ladder.form(learned);
+        let has_tool = form == Some(Structured::Tool) && !self.tool.tools[0].is_empty();
+        let optional = self.optional.iter().map(|(name, _)| *name).chain(has_tool.then_some(PARALLEL));
+        let has_format = !self.format(form, learned).is_empty();
+        let promises = has_tool && self.tool.is_strict || has_format && form == Some(Structured::JsonSchema);
         Sent {
             length_name: untried.then(|| LENGTH[self.length_index(learned)]),
-            response_format: self.may_weaken && self.format(learned).is_some(),
-            optional: optional.collect(),
+            weaker: self.ladder.weaker(learned).filter(|_| has_format),
+            strict: promises && !is_dropped(learned, STRICT),
+            tool_choice: has_tool && !is_dropped(learned, TOOL_CHOICE),
+            optional: optional.filter(|name| !is_dropped(learned, name)).collect(),
         }
     }
 
@@ -133,13 +167,12 @@ impl OpenaiRequest {
         self.first_length ^ usize::from(learned.swap_length_parameter)
     }
 
-    fn form(&self, learned: &Learned) -> Option<u8> {
-        let steps = if self.may_weaken { learned.structured_steps } else { 0 };
-        self.form.map(|form| form.saturating_add(steps).min(PROMPT_ONLY))
-    }
-
-    fn format(&self, learned: &Learned) -> Option<&Vec<u8>> {
-        self.formats.get(usize::from(self.form(learned)?))?.as_ref()
+    fn format(&self, form: Option<Structured>, learned: &Learned) -> &[u8] {
+        match form {
+            Some(Structured::JsonSchema) => &self.formats[usize::from(is_dropped(learned, STRICT))],
+            Some(Structured::JsonObject) => &self.formats[2],
+            _ => &[],
+        }
     }
 }
 
@@ -150,10 +183,6 @@ pub(crate) fn headers(key: Option<&Secret>) -> Vec<(&'static str, String)> {
         headers.push(("authorization", format!("Bearer {}", key.expose())));
     }
     headers
-}
-
-fn is_dropped(learned: &Learned, name: &str) -> bool {
-    learned.dropped.iter().any(|dropped| dropped == name)
 }
 
 /// The sampling parameters that are set and that `extra` does not set otherwise.
@@ -169,78 +198,60 @@ fn optional(call: &CallSettings) -> Vec<(&'static str, Vec<u8>)> {
     own.filter_map(|(name, value)| Some((name, member(name, &value?)))).collect()
 }
 
-/// `response_format` as `json_schema` and as `json_object`. The second exists for objects only: no other root could
-/// ever come back.
-fn formats(schema: &Value) -> [Option<Vec<u8>>; 2] {
-    let mut inner = Map::new();
-    inner.insert("name".to_owned(), Value::from("answer"));
-    inner.insert("strict".to_owned(), Value::from(strict::is_strict(schema)));
-    inner.insert("schema".to_owned(), schema.clone());
-    let by_schema = serde_json::json!({ "type": "json_schema", "json_schema": inner });
-    let other_root = schema.get("type").is_some_and(|kind| kind != "object");
-    let object =
-        (!other_root).then(|| member("response_format", &serde_json::json!({ "type": "json_object" })));
-    [Some(member("response_format", &by_schema)), object]
+/// The forms for a schema. `json_object` exists for objects only: no other root could ever come back.
+fn ladder(schema: &Value, structured: Structured) -> Ladder {
+    let is_object = schema.get("type").is_none_or(|kind| kind == "object");
+    match structured {
+        Structured::Auto => Ladder::of([
+            (Structured::JsonSchema, true),
+            (Structured::JsonObject, is_object),
+            (Structured::Prompt, true),
+        ]),
+        Structured::JsonObject if !is_object => Ladder::chosen(Structured::Prompt),
+        chosen => Ladder::chosen(chosen),
+    }
 }
 
-/// What the system prompt gains, as JSON text without quotes. Servers refuse `json_object` unless the messages hold
-/// the word JSON.
-fn instruction(schema: &Value) -> Vec<u8> {
-    let text = format!(
-        "Answer with JSON only: one value that satisfies the JSON Schema below, without any other text and without \
-         a Markdown fence.\n\n{schema}"
-    );
-    let mut quoted = Vec::with_capacity(text.len() + 64);
-    push_text(&mut quoted, &text);
-    quoted[1..quoted.len() - 1].to_vec()
+/// `response_format` as `json_schema`, the same without `strict`, and as `json_object`. A form that is ours to choose
+/// may carry a derived schema; a chosen one carries the schema as it stands.
+fn formats(schema: &Value, call: &CallSettings) -> [Vec<u8>; 3] {
+    let derived =
+        if call.structured == Structured::Auto { strict::derived(schema, call.own_host) } else { None };
+    let is_strict = derived.is_some() || strict::is_strict(schema);
+    let schema = derived.as_ref().unwrap_or(schema);
+    [
+        json!({ "type": "json_schema", "json_schema": { "name": TOOL, "strict": is_strict, "schema": schema } }),
+        json!({ "type": "json_schema", "json_schema": { "name": TOOL, "schema": schema } }),
+        json!({ "type": "json_object" }),
+    ]
+    .map(|format| member("response_format", &format))
 }
 
-fn push_system(body: &mut Vec<u8>, system: &str, instruction: &[u8]) {
-    push_text(body, system);
-    if !instruction.is_empty() {
-        body.pop();
-        if !system.is_empty() {
-            body.extend_from_slice(br"\n\n");
+/// A forced tool. `strict` is sent only where it holds: some servers know no such member.
+fn tool_texts(schema: &Value, call: &CallSettings) -> Result<ToolTexts, ProviderError> {
+    let parameters = tool_schema(schema).ok_or(ProviderError::ToolNeedsObject)?;
+    if call.extra.contains_key("tools") {
+        return Ok(ToolTexts::default());
+    }
+    let is_strict = strict::is_strict(&parameters);
+    let tools = |strict: bool| {
+        let mut function = json!({ "name": TOOL, "description": TOOL_PURPOSE });
+        if strict {
+            function[STRICT] = Value::Bool(true);
         }
-        body.extend_from_slice(instruction);
-        body.push(b'"');
-    }
-}
-
-/// The invalid answer as the model's turn, then what is wrong with it. Servers refuse an empty turn.
-fn push_repair(body: &mut Vec<u8>, repair: &Repair) {
-    let answer = if repair.answer.trim().is_empty() { "(no text)" } else { &repair.answer };
-    body.extend_from_slice(br#",{"role":"assistant","content":"#);
-    push_text(body, answer);
-    let mut ask = "That answer is not valid:\n".to_owned();
-    for error in &repair.errors {
-        ask.push_str("- ");
-        ask.push_str(error);
-        ask.push('\n');
-    }
-    ask.push_str("Answer again with the whole corrected JSON and nothing else.");
-    body.extend_from_slice(br#"},{"role":"user","content":"#);
-    push_text(body, &ask);
-    body.push(b'}');
-}
-
-/// `,"name":value`.
-fn member(name: &str, value: &Value) -> Vec<u8> {
-    let mut text = b",".to_vec();
-    push_text(&mut text, name);
-    text.push(b':');
-    text.extend_from_slice(value.to_string().as_bytes());
-    text
-}
-
-/// A JSON string.
-fn push_text(body: &mut Vec<u8>, text: &str) {
-    // Writing text to memory cannot fail; should it ever, the mark keeps the body valid JSON.
-    let before = body.len();
-    if serde_json::to_writer(&mut *body, text).is_err() {
-        body.truncate(before);
-        body.extend_from_slice(b"\"\"");
-    }
+        function["parameters"] = parameters.clone();
+        member("tools", &json!([{ "type": "function", "function": function }]))
+    };
+    let own = |name: &str, value: Value| {
+        if call.extra.contains_key(name) { Vec::new() } else { member(name, &value) }
+    };
+    let by_name = json!({ "type": "function", "function": { "name": TOOL } });
+    Ok(ToolTexts {
+        tools: [tools(is_strict), tools(false)],
+        is_strict,
+        choices: [own(TOOL_CHOICE, by_name), own(TOOL_CHOICE, Value::from("required"))],
+        single: own(PARALLEL, Value::Bool(false)),
+    })
 }
 
 #[cfg(test)]

@@ -4,16 +4,13 @@
 //! It uses the parts of `provider` that all formats share.
 //! What never happens here: a reply is trusted to be what its status and its headers say.
 
-mod body;
 mod decode;
 mod encode;
-mod plain;
+pub(super) mod plain;
 mod stream;
 mod strict;
+mod tool;
 mod usage;
-
-#[cfg(test)]
-mod fixtures;
 
 pub(super) use decode::decode;
 pub(super) use encode::{OpenaiRequest, headers};

@@ -37,7 +37,7 @@ struct Message<'a> {
 
 /// The text and the usage of a plain answer: a 200 with a first choice that ended by itself and holds text. `None` for
 /// whatever else it is, which is then read with more care and, where it is a plain answer after all, to the same end.
-pub(super) fn answer(reply: &HttpReply) -> Option<(String, Option<Usage>)> {
+pub(in crate::provider) fn answer(reply: &HttpReply) -> Option<(String, Option<Usage>)> {
     if reply.status != 200 {
         return None;
     }

@@ -2,20 +2,13 @@
 //!
 //! Nobody asks for one here, but some servers know nothing else, and some relays send one whatever is asked.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use crate::provider::openai::{body, decode};
-
-/// What a text turned out to be.
-#[derive(Debug)]
-pub(super) enum Merged {
-    /// A whole completion, or an error that came as an event.
-    Whole(Value),
-    /// A stream without its end.
-    Cut,
-    /// No event holds JSON.
-    NoStream,
-}
+use crate::provider::openai::decode;
+use crate::provider::sse::{Merged, events};
+use crate::provider::{body, failing};
 
 /// Merges the chunks of the first choice. Comments and unknown events are passed over.
 pub(super) fn merge(text: &str) -> Merged {
@@ -27,7 +20,7 @@ pub(super) fn merge(text: &str) -> Merged {
         }
         let Some(chunk) = body::parse(event.trim()) else { continue };
         completion.seen = true;
-        if decode::has_content(chunk.get("error")) {
+        if failing::has_content(chunk.get("error")) {
             return Merged::Whole(chunk);
         }
         completion.add(&chunk);
@@ -39,42 +32,14 @@ pub(super) fn merge(text: &str) -> Merged {
     }
 }
 
-/// The data of each event: its `data:` lines joined.
-fn events(text: &str) -> Vec<String> {
-    let mut events = Vec::new();
-    let mut data: Option<String> = None;
-    for line in text.lines() {
-        let line = line.trim_end_matches('\r');
-        if line.is_empty() {
-            events.extend(data.take());
-        } else if let Some(value) = line.strip_prefix("data:") {
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match &mut data {
-                // A server that leaves out the blank line between events still puts one whole value on a line.
-                Some(before) if !is_whole(before) => {
-                    before.push('\n');
-                    before.push_str(value);
-                }
-                before => events.extend(before.replace(value.to_owned())),
-            }
-        }
-    }
-    events.extend(data);
-    events
-}
-
-fn is_whole(data: &str) -> bool {
-    let data = data.trim();
-    data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
-}
-
 #[derive(Debug, Default)]
 struct Completion {
     seen: bool,
     ended: bool,
     content: String,
     refusal: String,
-    calls_tool: bool,
+    /// Name and arguments of each tool call, by its index.
+    calls: BTreeMap<u64, (String, String)>,
     finish_reason: Value,
     error: Value,
     usage: Value,
@@ -94,7 +59,7 @@ impl Completion {
                 self.content.push_str(text.text.as_deref().unwrap_or_default());
                 self.refusal.push_str(&text.refusal);
                 self.refusal.push_str(part.get("refusal").and_then(Value::as_str).unwrap_or_default());
-                self.calls_tool |= decode::calls_tool(part);
+                self.add_calls(part);
             }
             if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
                 self.error = error.clone();
@@ -109,8 +74,26 @@ impl Completion {
         }
     }
 
+    /// The first piece of a call names it; its arguments come in pieces.
+    fn add_calls(&mut self, part: &Value) {
+        let listed = part.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+        let old = part.get("function_call").filter(|call| !call.is_null());
+        for (function, index) in listed
+            .map(|call| (call.get("function"), call.get("index").and_then(Value::as_u64)))
+            .chain(old.map(|call| (Some(call), None)))
+        {
+            let (name, arguments) = self.calls.entry(index.unwrap_or(0)).or_default();
+            let piece = |member: &str| function.and_then(|function| function.get(member)?.as_str());
+            name.push_str(piece("name").unwrap_or_default());
+            arguments.push_str(piece("arguments").unwrap_or_default());
+        }
+    }
+
     fn into_value(self) -> Value {
-        let tool_calls = if self.calls_tool { json!([{}]) } else { Value::Null };
+        let calls = self.calls.into_values();
+        let calls =
+            calls.map(|(name, text)| json!({ "function": { "name": name, "arguments": text } })).collect();
+        let tool_calls = Value::Array(calls);
         json!({
             "choices": [{
                 "message": { "content": self.content, "refusal": self.refusal, "tool_calls": tool_calls },

@@ -1,9 +1,35 @@
-//! Whether a schema keeps to what `OpenAI` takes with `strict: true`.
+//! Whether a schema keeps to what `OpenAI` takes with `strict: true`, and one that does in its place.
 
 use serde_json::{Map, Value};
 
-/// Whether the schema as it stands is one that the strict form takes. It is sent unchanged either way: a schema that
-/// was rewritten to fit would no longer say what its author wrote. Anything not known to be taken makes it not
+use crate::provider::derive::{Rules, derive};
+
+const RULES: Rules = Rules { all_required: true, recursion: true, formats: &FORMATS, takes };
+
+fn takes(bound: &str, value: &Value) -> bool {
+    match bound {
+        "pattern" => true,
+        "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems"
+        | "maxItems" => value.is_number(),
+        _ => false,
+    }
+}
+
+/// A schema that the strict form takes, where this one does not keep to it; `None` if it does, or if there is none
+/// whose answers this one accepts. A property that may be absent is asked for as one that may be null, which is done
+/// only if null is valid.
+///
+/// Only `OpenAI`'s own hosts get one that had to drop a bound: there the strict form is worth more than the bound,
+/// while other servers check more keywords than `OpenAI` does.
+pub(super) fn derived(schema: &Value, own_host: bool) -> Option<Value> {
+    if is_strict(schema) {
+        return None;
+    }
+    let derived = derive(schema, &RULES)?;
+    ((own_host || !derived.is_looser) && is_strict(&derived.schema)).then_some(derived.schema)
+}
+
+/// Whether the schema as it stands is one that the strict form takes. Anything not known to be taken makes it not
 /// strict, since a wrong `true` is a rejection and a wrong `false` only a weaker promise.
 ///
 /// Source: `OpenAI`'s guide to structured outputs, "Supported schemas".
@@ -173,6 +199,31 @@ mod tests {
         ] {
             assert!(is_strict(&with(&property)), "{property}");
         }
+    }
+
+    #[test]
+    fn what_is_derived() {
+        let open = json!({ "type": "object", "properties": {
+            "z": { "enum": ["a", "b"], "default": "a" },
+            "n": { "type": ["number", "null"], "minimum": 0 } }, "required": ["z"] });
+        let closed = json!({ "type": "object", "properties": {
+            "z": { "enum": ["a", "b"], "type": "string" },
+            "n": { "type": ["number", "null"], "minimum": 0 } },
+            "required": ["z", "n"], "additionalProperties": false });
+        for own_host in [false, true] {
+            assert_eq!(derived(&open, own_host), Some(closed.clone()));
+            assert_eq!(derived(&closed, own_host), None, "it is strict already");
+        }
+        let bounded = with(&json!({ "type": "string", "minLength": 2 }));
+        assert_eq!(derived(&bounded, false), None, "another server may check the length");
+        let noted = derived(&bounded, true).unwrap();
+        assert_eq!(
+            noted["properties"]["p"],
+            json!({ "type": "string", "description": r#"{"minLength":2}"# })
+        );
+        // Null would be asked for where it is not valid.
+        let optional = json!({ "type": "object", "properties": { "p": { "type": "string" } } });
+        assert_eq!(derived(&optional, true), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::Usage;
+use crate::provider::count::number;
 
 /// The usage in a body; `None` if it is missing, null or all zero, as some servers send it: then it is unknown, and
 /// never nothing.
@@ -41,21 +42,6 @@ pub(super) fn of(usage: &Value) -> Option<Usage> {
 const INPUT: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
 /// Where the parts of the output stand.
 const OUTPUT: [&str; 2] = ["completion_tokens_details", "output_tokens_details"];
-
-/// A count: an integer, a float or a text of either. Anything else, and what no request can have, is no count.
-fn number(value: &Value) -> Option<u64> {
-    const MOST: f64 = 1e12;
-    const MOST_WHOLE: u64 = 1_000_000_000_000;
-    let number = match value {
-        Value::Number(number) => match number.as_u64() {
-            Some(whole) => return (whole <= MOST_WHOLE).then_some(whole),
-            None => number.as_f64()?,
-        },
-        Value::String(text) => text.trim().parse().ok()?,
-        _ => return None,
-    };
-    if (0.0..=MOST).contains(&number) { format!("{number:.0}").parse().ok() } else { None }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{ProviderKind, Sampling};
+use crate::model::{Lesson, ProviderKind, Sampling};
 
 fn call() -> CallSettings {
     CallSettings {
@@ -12,7 +12,7 @@ fn call() -> CallSettings {
         max_output_tokens: 1024,
         structured: Structured::Auto,
         sampling: Sampling::default(),
-        extra: Map::new(),
+        extra: serde_json::Map::new(),
         mock_seed: 0,
     }
 }
@@ -114,7 +114,9 @@ fn the_schema_goes_down_step_by_step() {
         assert_eq!(weak["messages"][0]["content"], json!(system));
     }
     let request = OpenaiRequest::new(&call(), Some(&schema())).unwrap();
-    assert!(request.sent(&steps(1)).response_format && !request.sent(&steps(2)).response_format);
+    let (refused, next) = (Structured::JsonObject, Structured::Prompt);
+    assert_eq!(request.sent(&steps(1)).weaker, Some(Lesson::WeakerStructured { steps: 2, refused, next }));
+    assert_eq!(request.sent(&steps(2)).weaker, None);
 }
 
 #[test]
@@ -127,13 +129,69 @@ fn a_chosen_form_is_kept() {
         let call = CallSettings { structured, ..call() };
         let body = body(&call, Some(&schema()), &steps(2));
         assert_eq!(body["response_format"]["type"], format);
-        assert!(!OpenaiRequest::new(&call, Some(&schema())).unwrap().sent(&steps(0)).response_format);
+        assert!(OpenaiRequest::new(&call, Some(&schema())).unwrap().sent(&steps(0)).weaker.is_none());
     }
+}
+
+#[test]
+fn a_tool_is_forced() {
     let tool = CallSettings { structured: Structured::Tool, ..call() };
+    let forced = body(&tool, Some(&schema()), &steps(2));
     assert_eq!(
-        OpenaiRequest::new(&tool, None).unwrap_err(),
-        ProviderError::UnsupportedStructured(Structured::Tool)
+        forced["tools"],
+        json!([{ "type": "function", "function": { "name": "answer", "description": "Takes the answer.",
+            "strict": true, "parameters": schema() } }])
     );
+    assert_eq!(forced["tool_choice"], json!({ "type": "function", "function": { "name": "answer" } }));
+    assert_eq!(forced["parallel_tool_calls"], json!(false));
+    assert!(forced.get("response_format").is_none());
+    assert_eq!(forced["messages"][0]["content"], json!("Be \"brief\"."));
+
+    let dropped = ["tool_choice", "parallel_tool_calls"].map(str::to_owned).to_vec();
+    let dropped = Learned { dropped, ..Learned::default() };
+    let words = body(&tool, Some(&schema()), &dropped);
+    assert_eq!(words["tool_choice"], json!("required"));
+    assert!(words.get("parallel_tool_calls").is_none());
+    let sent = |learned: &Learned| OpenaiRequest::new(&tool, Some(&schema())).unwrap().sent(learned);
+    assert!(sent(&steps(0)).tool_choice && !sent(&dropped).tool_choice);
+    assert_eq!((sent(&steps(0)).optional, sent(&dropped).optional.len()), (vec!["parallel_tool_calls"], 0));
+
+    let unstrict = Learned { dropped: vec!["strict".to_owned()], ..Learned::default() };
+    assert!(sent(&steps(0)).strict && !sent(&unstrict).strict);
+    assert!(body(&tool, Some(&schema()), &unstrict)["tools"][0]["function"].get("strict").is_none());
+    let format = body(&call(), Some(&schema()), &unstrict)["response_format"].clone();
+    assert_eq!(format["json_schema"], json!({ "name": "answer", "schema": schema() }));
+
+    let open = json!({ "properties": { "a": { "type": "string", "minLength": 1 } } });
+    let loose = body(&tool, Some(&open), &steps(0));
+    let function = &loose["tools"][0]["function"];
+    assert_eq!(function["parameters"]["type"], "object");
+    assert!(function.get("strict").is_none());
+    for schema in
+        [json!({ "type": "array", "items": { "type": "string" } }), json!({ "type": "object", "anyOf": [] })]
+    {
+        assert_eq!(OpenaiRequest::new(&tool, Some(&schema)).unwrap_err(), ProviderError::ToolNeedsObject);
+    }
+    assert!(OpenaiRequest::new(&tool, None).is_ok(), "free text needs no tool");
+}
+
+#[test]
+fn auto_sends_a_schema_that_the_strict_form_takes() {
+    let open = json!({ "type": "object", "properties": { "a": { "type": "string", "minLength": 1 } },
+        "required": ["a"] });
+    let format = |own_host, structured| {
+        let call = CallSettings { own_host, structured, ..call() };
+        body(&call, Some(&open), &steps(0))["response_format"]["json_schema"].clone()
+    };
+    let derived = format(true, Structured::Auto);
+    assert_eq!(
+        (&derived["strict"], &derived["schema"]["additionalProperties"]),
+        (&json!(true), &json!(false))
+    );
+    for (own_host, structured) in [(false, Structured::Auto), (true, Structured::JsonSchema)] {
+        let given = format(own_host, structured);
+        assert_eq!((&given["strict"], &given["schema"]), (&json!(false), &open));
+    }
 }
 
 #[test]
@@ -155,7 +213,7 @@ fn extra_is_merged_last() {
     let end = r#"],"model":"x","temperature":1,"max_tokens":5,"response_format":{"type":"text"},"service_tier":"flex"}"#;
     assert!(text.starts_with("{\"messages\":[") && text.ends_with(end), "{text}");
     let sent = OpenaiRequest::new(&call, Some(&schema())).unwrap().sent(&Learned::default());
-    assert!(sent.length_name.is_none() && !sent.response_format && sent.optional.is_empty());
+    assert!(sent.length_name.is_none() && sent.weaker.is_none() && sent.optional.is_empty());
 
     let Value::Object(extra) = json!({ "messages": [] }) else { unreachable!() };
     let call = CallSettings { extra, ..call };
@@ -170,7 +228,8 @@ fn a_repair_carries_the_answer_and_its_errors() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["messages"][2], json!({ "role": "assistant", "content": "{\"z\":1}" }));
     assert_eq!(body["messages"][3]["role"], "user");
-    assert!(body["messages"][3]["content"].as_str().unwrap().contains("- z: 1 is no boolean\n"));
+    let ask = body["messages"][3]["content"].as_str().unwrap();
+    assert!(ask.contains("- z: 1 is no boolean\n") && ask.ends_with(&schema().to_string()), "{ask}");
     let repair = Repair { answer: " ".to_owned(), errors: Vec::new() };
     let body = request.encode(&prompt(), &Learned::default(), Some(&repair));
     let body: Value = serde_json::from_slice(&body).unwrap();

@@ -5,13 +5,18 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::model::HttpReply;
-use crate::provider::openai::stream;
+use crate::provider::sse::Merged;
 
 /// A body.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     /// A JSON value, or what the chunks of an event stream add up to.
-    Json(Value),
+    Json {
+        /// The value.
+        value: Value,
+        /// Its text as it came; empty where it was put together or mended.
+        text: Cow<'a, str>,
+    },
     /// Anything else, outer white space cut.
     Text(Cow<'a, str>),
     /// An event stream that ends before its end.
@@ -19,20 +24,20 @@ pub(super) enum Body<'a> {
 }
 
 /// Reads a body. Keep-alive blank lines, a byte order mark, bytes that are no UTF-8 and an event stream that nobody
-/// asked for are all read through.
-pub(super) fn read(reply: &HttpReply) -> Body<'_> {
+/// asked for are all read through; `merge` knows the events of the wire format.
+pub(super) fn read(reply: &HttpReply, merge: impl FnOnce(&str) -> Merged) -> Body<'_> {
     let text = trimmed(String::from_utf8_lossy(&reply.body));
     if text.starts_with(['{', '[', '"'])
         && let Some(value) = parse(&text)
     {
-        return Body::Json(value);
+        return Body::Json { value, text };
     }
     let typed = reply.header("content-type").is_some_and(|kind| kind.contains("text/event-stream"));
     if typed || ["data:", "event:", "id:", "retry:", ":"].iter().any(|start| text.starts_with(start)) {
-        match stream::merge(&text) {
-            stream::Merged::Whole(value) => return Body::Json(value),
-            stream::Merged::Cut => return Body::CutStream,
-            stream::Merged::NoStream => {}
+        match merge(&text) {
+            Merged::Whole(value) => return Body::Json { value, text: Cow::Borrowed("") },
+            Merged::Cut => return Body::CutStream,
+            Merged::NoStream => {}
         }
     }
     Body::Text(text)
@@ -108,7 +113,7 @@ mod tests {
         fn any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..200), json in "[{\\[\"a:,0-9\\\\ud8\\]}]{0,60}") {
             for body in [body, json.into_bytes()] {
                 let reply = HttpReply { status: 200, headers: Vec::new(), body: body.into() };
-                if let Body::Text(text) = read(&reply) {
+                if let Body::Text(text) = read(&reply, |_| Merged::NoStream) {
                     prop_assert_eq!(text.trim(), text.as_ref());
                 }
             }

@@ -1,8 +1,8 @@
-//! Runs every reply under `fixtures/wire/openai` through the codec.
+//! Runs every reply under `fixtures/wire` through the codec of its provider.
 //!
 //! A file holds `status`, `headers`, `body` (a text, or any JSON value, which is then the body's JSON text;
-//! `body_latin1` gives bytes) and `expect`; besides, where a case needs it, what was sent: `own_host`, `structured`,
-//! `sampling`, `free_text`, `extra` and `learned`.
+//! `body_latin1` gives bytes) and `expect`; besides, where a case needs it, what was sent: `own_host`, `model`,
+//! `structured`, `sampling`, `free_text`, `extra` and `learned`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,6 +36,7 @@ struct Case {
     own_host: bool,
     #[serde(default)]
     free_text: bool,
+    model: Option<String>,
     #[serde(default)]
     structured: Option<String>,
     #[serde(default)]
@@ -48,21 +49,22 @@ struct Case {
 }
 
 impl Case {
-    fn decode(&self) -> Decoded {
+    fn decode(&self, provider: ProviderKind) -> Decoded {
         let number = |name: &str| match self.sampling.get(name) {
             Some(Value::Number(number)) => Some(number.clone()),
             _ => None,
         };
         let call = CallSettings {
-            provider: ProviderKind::Openai,
-            endpoint: "http://127.0.0.1:8000/v1/chat/completions".to_owned(),
+            provider,
+            endpoint: "http://127.0.0.1:8000/v1".to_owned(),
             own_host: self.own_host,
-            model: "m".to_owned(),
+            model: self.model.clone().unwrap_or_else(|| "m".to_owned()),
             max_output_tokens: 1024,
             structured: match self.structured.as_deref() {
                 None | Some("auto") => Structured::Auto,
                 Some("json_schema") => Structured::JsonSchema,
                 Some("json_object") => Structured::JsonObject,
+                Some("tool") => Structured::Tool,
                 Some(_) => Structured::Prompt,
             },
             sampling: Sampling {
@@ -137,35 +139,41 @@ fn class_name(class: &FailureClass) -> String {
         FailureClass::InvalidAnswer => "invalid_answer",
         FailureClass::Rejected => "rejected",
         FailureClass::Teaches(Lesson::SwapLengthParameter) => "teaches: swap",
-        FailureClass::Teaches(Lesson::WeakerStructured) => "teaches: weaker",
+        FailureClass::Teaches(Lesson::WeakerStructured { next, .. }) => {
+            return format!("teaches: {}", next.as_str());
+        }
         FailureClass::Teaches(Lesson::DropParameter(name)) => return format!("teaches: drop {name}"),
     }
     .to_owned()
 }
 
-fn cases() -> Vec<(String, Case)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/wire/openai");
-    let mut cases: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
+const PROVIDERS: [(&str, ProviderKind, usize); 2] =
+    [("openai", ProviderKind::Openai, 80), ("anthropic", ProviderKind::Anthropic, 40)];
+
+fn cases() -> Vec<(String, ProviderKind, Case)> {
+    let mut cases = Vec::new();
+    for (folder, provider, least) in PROVIDERS {
+        let folder_path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/wire").join(folder);
+        let before = cases.len();
+        for entry in std::fs::read_dir(folder_path).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let name = format!("{folder}/{}", path.file_stem().unwrap().to_string_lossy());
             let case = serde_json::from_slice(&std::fs::read(&path).unwrap());
-            (name.clone(), case.unwrap_or_else(|error| panic!("{name}: {error}")))
-        })
-        .collect();
+            let case = case.unwrap_or_else(|error| panic!("{name}: {error}"));
+            cases.push((name, provider, case));
+        }
+        assert!(cases.len() - before >= least, "only {} cases of {folder}", cases.len() - before);
+    }
     cases.sort_by(|one, other| one.0.cmp(&other.0));
     cases
 }
 
 #[test]
 fn every_reply_reads_as_expected() {
-    let cases = cases();
-    assert!(cases.len() >= 80, "only {} cases were found", cases.len());
     let mut wrong = Vec::new();
-    for (name, case) in &cases {
+    for (name, provider, case) in cases() {
         assert!(case.expect.contains_key("content"), "{name} expects nothing");
-        let told = told(&case.decode());
+        let told = told(&case.decode(provider));
         for (what, expected) in &case.expect {
             if told.get(what) != Some(expected) {
                 wrong.push(format!(
@@ -187,26 +195,28 @@ fn every_reply_reads_as_expected() {
 #[test]
 fn a_plain_answer_reads_like_any_other() {
     let mut plain_ones = 0;
-    for (name, case) in cases() {
+    for (name, provider, case) in cases() {
         let reply = case.reply();
-        if plain::answer(&reply).is_none() {
+        if provider != ProviderKind::Openai || plain::answer(&reply).is_none() {
             continue;
         }
         plain_ones += 1;
         // A byte order mark says nothing, and makes the reply one to be read with care.
         let marked = HttpReply { body: [b"\xef\xbb\xbf", &reply.body[..]].concat().into(), ..reply.clone() };
         assert!(plain::answer(&marked).is_none(), "{name}");
-        let codec = codec();
-        let decode = |reply: &HttpReply| codec.decode(reply, &Learned::default(), NOW);
-        assert_eq!(decode(&reply), decode(&marked), "{name}");
+        for structured in [Structured::Auto, Structured::Tool] {
+            let codec = codec(provider, structured);
+            let decode = |reply: &HttpReply| codec.decode(reply, &Learned::default(), NOW);
+            assert_eq!(decode(&reply), decode(&marked), "{name}");
+        }
     }
     assert!(plain_ones >= 3, "{plain_ones}");
 }
 
 #[test]
 fn no_message_is_long_or_shows_a_credential() {
-    for (name, case) in cases() {
-        if let ReplyContent::Failed(failure) = case.decode().content {
+    for (name, provider, case) in cases() {
+        if let ReplyContent::Failed(failure) = case.decode(provider).content {
             let message = &failure.message;
             assert!(!message.is_empty() && message.chars().count() <= 300, "{name}: {message}");
             assert!(!message.chars().any(char::is_control), "{name}: {message}");
@@ -226,29 +236,34 @@ proptest::proptest! {
         at in proptest::num::usize::ANY,
     ) {
         let whole = json!({"error": {"code": 429, "message": "try again in 2s", "details": [{"retryDelay": "3s"}]},
-            "choices": [{"message": {"content": [{"type": "text", "text": "é"}]}, "finish_reason": "stop"}]}).to_string();
+            "choices": [{"message": {"content": [{"type": "text", "text": "é"}]}, "finish_reason": "stop"}],
+            "content": [{"type": "tool_use", "input": {}}, {"type": "text", "text": "é"}], "type": "content_block_delta",
+            "delta": {"partial_json": "{"}, "content_block": {}}).to_string();
         let cut = at % whole.len();
         for body in [body, words.into_bytes(), whole.as_bytes()[..cut].to_vec(), [b"data: ", whole.as_bytes()].concat()] {
             let case: Case = serde_json::from_value(json!({ "about": "", "status": status, "expect": {} })).unwrap();
             let reply = HttpReply { body: body.into(), ..case.reply() };
-            let codec = codec();
-            let decoded = codec.decode(&reply, &Learned::default(), NOW);
-            proptest::prop_assert!(status < 300 || matches!(decoded.content, ReplyContent::Failed(_)));
+            for (provider, structured) in PROVIDERS.iter().flat_map(|(_, provider, _)| {
+                [Structured::Auto, Structured::Tool].map(|structured| (*provider, structured))
+            }) {
+                let decoded = codec(provider, structured).decode(&reply, &Learned::default(), NOW);
+                proptest::prop_assert!(status < 300 || matches!(decoded.content, ReplyContent::Failed(_)));
+            }
         }
     }
 }
 
-fn codec() -> Codec {
+fn codec(provider: ProviderKind, structured: Structured) -> Codec {
     let call = CallSettings {
-        provider: ProviderKind::Mock,
+        provider,
         endpoint: "mock".to_owned(),
         own_host: false,
         model: String::new(),
         max_output_tokens: 1,
-        structured: Structured::Auto,
+        structured,
         sampling: Sampling::default(),
         extra: Map::new(),
         mock_seed: 0,
     };
-    Codec::new(&call, None).unwrap()
+    Codec::new(&call, Some(&json!({ "type": "object" }))).unwrap()
 }

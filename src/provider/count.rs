@@ -1,0 +1,14 @@
+//! Counts as servers write them.
+
+use serde_json::Value;
+
+/// A count: an integer, a float or a text of either. Anything else, and what no request can have, is no count.
+pub(super) fn number(value: &Value) -> Option<u64> {
+    const MOST: f64 = 1e12;
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    if (0.0..=MOST).contains(&number) { format!("{number:.0}").parse().ok() } else { None }
+}
