@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::base::Moment;
 use crate::cli::failure::Failure;
-use crate::model::{Event, EventKind};
-use crate::report::{Bar, Snapshot, json_line, plain_line, printable};
+use crate::model::{Event, EventKind, Status};
+use crate::report::{Bar, Snapshot, eta_text, json_line, plain_line, printable};
 use crate::run::Observer;
 
 /// How a run shows its progress.
@@ -131,7 +131,7 @@ impl Terminal {
             chosen => chosen,
         };
         let bar = (progress == Progress::Bar).then(|| Bar::new(total, color));
-        Watcher { terminal: self, progress, bar, quiet, last_line: None }
+        Watcher { terminal: self, progress, bar, quiet, verbose: false, last_line: None }
     }
 }
 
@@ -142,6 +142,7 @@ pub(crate) struct Watcher {
     progress: Progress,
     bar: Option<Bar>,
     quiet: bool,
+    verbose: bool,
     last_line: Option<Moment>,
 }
 
@@ -153,6 +154,11 @@ impl Watcher {
             Some(bar) => bar.suspend(|| self.terminal.say(text)),
             None => self.terminal.say(text),
         }
+    }
+
+    /// With `verbose`, rows that do not pass and waits are said too.
+    pub(crate) fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -184,6 +190,13 @@ impl Observer for Watcher {
                 format!("stopping: {message}; {in_flight} requests in flight get a last moment")
             }
             EventKind::Stopping { message, .. } => format!("stopping: {message}"),
+            EventKind::RowFinished { row, status, reason } if self.verbose && *status != Status::Pass => {
+                format!("row {row}: {}/{}", status.as_str(), reason.as_str())
+            }
+            EventKind::KeyWaits { key, wait } if self.verbose => {
+                format!("key {key} waits {}, as the server asks", eta_text(*wait))
+            }
+            EventKind::RowsPassed { count } if self.verbose => format!("{count} rows have ended before"),
             EventKind::RowsPassed { .. }
             | EventKind::AttemptFinished(_)
             | EventKind::SampleReplayed { .. }

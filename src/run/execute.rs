@@ -13,7 +13,7 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
+use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
 use crate::prompt::Template;
@@ -134,6 +134,8 @@ pub struct Hooks<'h> {
     pub opened: &'h mut dyn FnMut(&RunRecord, bool),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
+    /// Each row with what became of it, at the end of the execution, in the order of the rows.
+    pub row: &'h mut dyn FnMut(&InputRow, &RowResult),
 }
 
 /// Executes a run. `observer` hears of everything; `stops` may end it early.
@@ -165,7 +167,7 @@ pub fn execute(
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone())?;
+    let written = write(&work, driven.cause.clone(), hooks.row)?;
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
@@ -307,7 +309,11 @@ struct Written {
 }
 
 /// Joins the input with the store, writes the output where the ending wants one, and decides the exit code.
-fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError> {
+fn write(
+    work: &Work<'_>,
+    cause: Option<StopCause>,
+    each: &mut dyn FnMut(&InputRow, &RowResult),
+) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
     let decisions = decisions(work)?;
@@ -332,7 +338,7 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
         None
     };
     let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, out)?;
+        join.run(rows, opened.store.reader()?, out, each)?;
     let mut cause = cause.max(output.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),

@@ -5,6 +5,7 @@
 //! It uses `clap` and `cli/keys`.
 //! What never happens here: a value is interpreted beyond its form.
 
+mod assets;
 mod check;
 mod export;
 mod job;

@@ -21,10 +21,14 @@ pub(crate) struct RunArgs {
     pub(crate) retry: Option<String>,
     pub(crate) forgive_possible: bool,
     pub(crate) summary: Option<PathBuf>,
+    pub(crate) junit: Option<PathBuf>,
+    pub(crate) github: bool,
+    pub(crate) log: Option<PathBuf>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
     pub(crate) color: Color,
     pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -55,6 +59,19 @@ pub(super) fn command() -> Command {
     with_job(command)
         .arg(
             text("summary", "FILE", "Output", "Write the summary as JSON")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            text("junit", "FILE", "Output", "Write the rows as test cases, as JUnit's XML")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(switch(
+            "github",
+            "Output",
+            "Annotate the first 10 bad rows and write the job summary, for GitHub Actions",
+        ))
+        .arg(
+            text("log", "FILE", "Output", "Add every event to this file, as lines of JSON")
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
@@ -108,12 +125,22 @@ pub(super) fn command() -> Command {
                 .default_value("auto"),
         )
         .arg(switch("quiet", screen, "Say nothing but errors").short('q'))
+        .arg(
+            switch(
+                "verbose",
+                screen,
+                "Also name each row that does not pass, and each wait that a server asks for",
+            )
+            .short('v')
+            .conflicts_with("quiet"),
+        )
 }
 
 impl RunArgs {
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let word = |name: &str| text(name).unwrap_or_default();
+        let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         Self {
             job: JobArgs::read(matches),
             dry_run: matches.get_flag("dry-run"),
@@ -123,7 +150,10 @@ impl RunArgs {
             run: text("run"),
             retry: text("retry"),
             forgive_possible: matches.get_flag("forgive-possible"),
-            summary: matches.get_one::<PathBuf>("summary").cloned(),
+            summary: path("summary"),
+            junit: path("junit"),
+            github: matches.get_flag("github"),
+            log: path("log"),
             json: word("format") == "json",
             progress: match word("progress").as_str() {
                 "bar" => Progress::Bar,
@@ -138,6 +168,7 @@ impl RunArgs {
                 _ => Color::Auto,
             },
             quiet: matches.get_flag("quiet"),
+            verbose: matches.get_flag("verbose"),
         }
     }
 }

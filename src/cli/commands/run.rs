@@ -1,19 +1,23 @@
 //! `verify run`.
 
+use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock, WallTime};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
 use crate::cli::commands::estimate;
+use crate::cli::commands::log::{Log, Logged};
+use crate::cli::commands::pipeline::Pipeline;
 use crate::cli::commands::record::Record;
 use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
-use crate::model::{CallSettings, KeySettings, KeySource, Settings};
+use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
 use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
@@ -22,7 +26,7 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let mut config = read_config(&args.job, context)?;
+    let config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
@@ -37,16 +41,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .transpose()
         .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
     let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
-    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
-    let layers = layers(&args.job, context, config);
-    let invocation = invocation(&args.job, spool, clock.wall())?;
-    let resolved = match resolve(&layers, &invocation) {
-        Ok(resolved) if wrong.is_empty() => resolved,
-        more => {
-            wrong.extend(more.err().unwrap_or_default());
-            return Err(wrong.into());
-        }
-    };
+    let resolved = resolved(args, context, spool, config, clock.wall())?;
     let Resolved { settings, price, confirm_above, warnings } = resolved;
     let writes_rows = !args.dry_run && args.probe.is_none();
     if args.json && settings.output.path.is_none() && writes_rows {
@@ -86,9 +81,11 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     }
     // Whether the output can be written is known before anything is sent; it is begun when there is something.
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
-    if let Some(path) = &args.summary {
+    for path in args.summary.iter().chain(&args.log) {
         Target::prepare(Some(path), settings.input.path.file())?.abandon();
     }
+    let mut pipeline = Pipeline::new(args, &settings.input)?;
+    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
     if !args.yes {
         estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
     }
@@ -97,16 +94,21 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let watch = Watch::start(sender)
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let (color, dumb) = looks(args, context);
-    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb);
+    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
     let mut opened = |record: &crate::store::RunRecord, continued: bool| {
+        if let Some(log) = &log {
+            log.borrow_mut().begin(record, continued);
+        }
         if continued && !args.quiet {
             let execution = record.executions + 1;
             terminal.say(&format!("continuing run {} (execution {execution})", record.id));
         }
     };
-    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize };
-    let ended = execute(&plan, receiver, &clock, &mut watcher, &mut hooks);
+    let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
+    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
+    let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
+    let ended = execute(&plan, receiver, &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;
@@ -114,11 +116,41 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
     let summary = summary(&ended, &settings, rows, total, &command);
+    if let Some(log) = &log
+        && let Some(problem) = log.borrow_mut().end(&summary, ended.ended)
+    {
+        terminal.warn(&problem);
+    }
     if args.probe.is_some() && ended.exit.code == 0 {
         write_summary(args, &summary)?;
         return estimate::after_probe(&mut plan, &ended, args, context);
     }
-    tell(args, context, &summary, color)
+    let code = tell(args, context, &summary, color)?;
+    if code != 141 {
+        pipeline.finish(&summary, context)?;
+    }
+    Ok(code)
+}
+
+/// The settings, or all that is wrong with them.
+fn resolved(
+    args: &RunArgs,
+    context: &Context,
+    spool: &Path,
+    mut config: Option<ConfigFile>,
+    now: WallTime,
+) -> Result<Resolved, Failure> {
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
+    let layers = layers(&args.job, context, config);
+    let invocation = invocation(&args.job, spool, now)?;
+    match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => Ok(resolved),
+        Ok(_) => Err(wrong.into()),
+        Err(more) => {
+            wrong.extend(more);
+            Err(wrong.into())
+        }
+    }
 }
 
 /// Which run the arguments name, and which rows of it.
