@@ -228,11 +228,14 @@ fn drive(
         .enable_all()
         .build()
         .map_err(|source| RunError::Start { what: "the runtime", source })?;
+    let config = scheduler_config(work)?;
+    // Each row is pushed at least twice, so half a window goes to the disk while the other half is under way.
+    writer.gather_at_most(config.window());
     let driver = Driver {
         settings,
         run: record.seq,
         clock: Arc::clone(clock),
-        scheduler: Scheduler::new(scheduler_config(work)?),
+        scheduler: Scheduler::new(config),
         feed: Feed::start(feed)?,
         writer,
         commits,

@@ -32,6 +32,24 @@ fn count(connection: &Connection) -> i64 {
 }
 
 #[test]
+fn a_full_batch_is_committed_and_none_is_lost() {
+    let (_dir, store) = store();
+    let (on_commit, told) = telling();
+    let writer = Writer::start(&store, on_commit).unwrap();
+    writer.gather_at_most(0);
+    for row in 1..=20 {
+        writer.push(Some(row), entry(1, valid(row, 1, 1)));
+        let mut rows = Vec::new();
+        while rows.last() != Some(&row) {
+            rows.extend(told.recv().unwrap().unwrap());
+        }
+        assert_eq!(rows, [row]);
+    }
+    writer.close().unwrap();
+    assert_eq!(count(&Connection::open(store.path()).unwrap()), 20);
+}
+
+#[test]
 fn tokens_come_back_when_others_can_see_the_rows() {
     let (_dir, store) = store();
     let (tell, told) = sync_channel(64);
