@@ -20,6 +20,9 @@ impl Failure {
     /// The code for what an operator fixes.
     pub const UNABLE: u8 = 6;
 
+    /// The most problems that are listed together.
+    pub(crate) const LISTED: usize = 20;
+
     /// Something that a person fixes.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: Self::USAGE, messages: vec![message.into()] }
@@ -49,6 +52,16 @@ impl Failure {
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         Self::usage(chain(&error))
+    }
+}
+
+impl From<Vec<SettingsError>> for Failure {
+    fn from(errors: Vec<SettingsError>) -> Self {
+        let mut messages: Vec<_> = errors.iter().take(Self::LISTED).map(|error| chain(error)).collect();
+        if errors.len() > Self::LISTED {
+            messages.push(format!("{} more problems are not listed", errors.len() - Self::LISTED));
+        }
+        Self::problems(messages)
     }
 }
 

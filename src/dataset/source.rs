@@ -119,6 +119,9 @@ impl Source {
         if let Some(ids) = &ids {
             self.judge_ids(ids, &checked)?;
         }
+        if checked.padded > 0 {
+            checked.warnings.push(padded_warning(&self.shown_as, checked.padded));
+        }
         if let Some(line) = first_repeat {
             checked.warnings.push(repeat_warning(&self.shown_as, checked.repeated_keys, line));
         }
@@ -297,6 +300,11 @@ fn modified(metadata: &Metadata) -> io::Result<i64> {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
     })
+}
+
+fn padded_warning(file: &str, count: u64) -> String {
+    let rows = if count == 1 { "row has" } else { "rows have" };
+    format!("{file}: {count} {rows} too few fields, which were filled with empty ones")
 }
 
 fn repeat_warning(file: &str, count: u64, line: u64) -> String {

@@ -16,6 +16,7 @@ use crate::model::{
     Sampling, Structured,
 };
 use crate::provider::Codec;
+use crate::provider::openai::plain;
 
 /// Sunday, 29 November 2026, 12:00:00 UTC.
 const NOW: WallTime = WallTime(1_795_953_600_000);
@@ -189,6 +190,25 @@ fn every_reply_reads_as_expected() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_plain_answer_reads_like_any_other() {
+    let mut plain_ones = 0;
+    for (name, provider, case) in cases() {
+        let reply = case.reply();
+        if provider != ProviderKind::Openai || plain::answer(&reply).is_none() {
+            continue;
+        }
+        plain_ones += 1;
+        // A byte order mark says nothing, and makes the reply one to be read with care.
+        let marked = HttpReply { body: [b"\xef\xbb\xbf", &reply.body[..]].concat().into(), ..reply.clone() };
+        assert!(plain::answer(&marked).is_none(), "{name}");
+        let codec = codec(provider, Structured::Auto);
+        let decode = |reply: &HttpReply| codec.decode(reply, &Learned::default(), NOW);
+        assert_eq!(decode(&reply), decode(&marked), "{name}");
+    }
+    assert!(plain_ones >= 3, "{plain_ones}");
 }
 
 #[test]

@@ -8,22 +8,21 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, Moment, SystemClock};
-use crate::model::{
-    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Totals,
-};
+use crate::model::{AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status};
 use crate::policy::{
     Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
 use crate::provider::learn;
-use crate::report::{Latencies, Snapshot};
+use crate::report::Snapshot;
 use crate::run::credentials::Credentials;
 use crate::run::draws::Draws;
+use crate::run::driven::Driven;
 use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::live::Bus;
 use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
 use crate::run::worker::{Done, Job, Worker};
-use crate::store::{Entry, StoreError, Writer};
+use crate::store::{Entry, StoreError, Writer, Written};
 
 /// How often observers are told how things stand.
 const TICK: Duration = Duration::from_millis(200);
@@ -32,11 +31,16 @@ const TICKS_A_SNAPSHOT: u32 = 5;
 /// How long requests in flight may go on after the first signal.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
+/// How long after the wait of a key replies are still looked for before each request.
+const SETTLING: Duration = Duration::from_secs(1);
+/// How often they are looked for at most before something is sent.
+const SETTLING_TURNS: usize = 8;
+
 /// The token of a lease among those of rows, which count from 1.
 const LEASE: u64 = 0;
 
-/// Rows that are on disk, or why nothing goes there any more.
-pub(super) type Commit = Result<Vec<u64>, Arc<StoreError>>;
+/// How far the store has come, or why it comes no further.
+pub(super) type Commit = Result<Written, Arc<StoreError>>;
 
 /// Makes the worker when the first request is about to go, which is when keys are looked up.
 pub(super) type MakeWorker<'a> = Box<dyn FnOnce(&Credentials) -> Result<Worker, StopCause> + 'a>;
@@ -67,6 +71,8 @@ pub(super) struct Driver<'a> {
     pub(super) draws: Option<Draws>,
     pub(super) needed: Option<String>,
     pub(super) next_tick: Moment,
+    /// Until when a server that asks to wait is likely to ask for more.
+    pub(super) settles_until: Moment,
     pub(super) ticks: u32,
 }
 
@@ -76,38 +82,6 @@ pub(super) struct Live {
     repairs: HashMap<u16, Arc<Repair>>,
     /// Bits of the samples that had a request that was not throttled.
     tried: u128,
-}
-
-/// What an execution leaves behind.
-pub(super) struct Driven {
-    /// What stopped it, if something did.
-    pub(super) cause: Option<StopCause>,
-    pub(super) latencies: Latencies,
-    /// Rows that it finished.
-    pub(super) finished: u64,
-    /// Requests that it sent.
-    pub(super) sent: u64,
-    /// What the next row would have needed, if a ceiling ended the asking.
-    pub(super) needed: Option<String>,
-    last: Snapshot,
-}
-
-impl Driven {
-    /// The last state for the store, with the counts of the whole run.
-    pub(super) fn snapshot(&self, totals: &Totals) -> String {
-        let mut last = self.last.clone();
-        last.in_flight = 0;
-        last.done = totals.status.total() - totals.status.skipped;
-        last.status = totals.status;
-        last.reason.clone_from(&totals.reason);
-        last.replayed = totals.replayed;
-        last.tokens = totals.tokens;
-        last.attempts = totals.attempts;
-        last.retries = totals.retries;
-        last.throttled = totals.throttled;
-        last.spent = (!totals.unpriced).then_some(totals.spent);
-        last.to_store_json()
-    }
 }
 
 /// What comes after all that could be done at once.
@@ -143,6 +117,9 @@ impl Driver<'_> {
             if !self.wake(woken) {
                 break;
             }
+            if self.settles_until.since(self.clock.now()) > Duration::ZERO {
+                self.settle().await;
+            }
         }
         self.tell();
         let last = self.snapshot();
@@ -154,6 +131,21 @@ impl Driver<'_> {
             sent: totals.attempts,
             needed: self.needed,
             last,
+        }
+    }
+
+    /// Takes in the replies that lie in the sockets before anything is sent: one of them may have made the wait of
+    /// a key longer, and its connection would carry the next request at once. A turn looks at the sockets, the next
+    /// one lets their tasks read.
+    async fn settle(&mut self) {
+        for _ in 0..SETTLING_TURNS {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            let Some(task) = self.tasks.try_join_next_with_id() else { return };
+            self.on_task(task);
+            while let Some(task) = self.tasks.try_join_next_with_id() {
+                self.on_task(task);
+            }
         }
     }
 
@@ -177,7 +169,8 @@ impl Driver<'_> {
         let now = self.clock.now();
         match woken {
             Woken::Stop(signal) => self.on_stop(now, signal),
-            Woken::Commit(Some(Ok(rows))) => self.on_commit(now, rows),
+            Woken::Commit(Some(Ok(Written::Kept(attempts)))) => self.scheduler.on_kept(attempts),
+            Woken::Commit(Some(Ok(Written::Durable(rows)))) => self.on_commit(now, rows),
             Woken::Commit(Some(Err(error))) => {
                 self.stop_for(StopCause::Unable(error.to_string()));
                 self.tasks.abort_all();
@@ -400,6 +393,7 @@ impl Driver<'_> {
             replied: record.http_status.is_some(),
             is_retry,
         };
+        self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });
         self.bus.emit(now, EventKind::AttemptFinished(fact));
     }
@@ -431,6 +425,7 @@ impl Driver<'_> {
             }
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
+                self.settles_until = self.settles_until.max(until.after(SETTLING));
                 let key = label(key);
                 let until = Some(self.clock.wall().after(wait));
                 self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });

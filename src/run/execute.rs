@@ -21,7 +21,8 @@ use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
 use crate::run::draws::Draws;
-use crate::run::driver::{Commit, Driven, Driver, GRACE, MakeWorker};
+use crate::run::driven::Driven;
+use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
 use crate::run::error::{RunError, chain};
 use crate::run::feed::{Feed, FeedPlan};
 use crate::run::history::{Retry, RowJudge};
@@ -29,10 +30,14 @@ use crate::run::identity::request_prefix;
 use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
+use crate::run::seen::SeenRequests;
 use crate::run::stop::{Stops, ending_word, skip_reason};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
+
+/// The most tasks that run between two looks at the sockets.
+const TASKS_A_TURN: u32 = 1_024;
 
 /// Which run to execute.
 #[derive(Debug, Clone, Default)]
@@ -228,6 +233,8 @@ fn drive(
         fixed_bytes: fixed_bytes(settings),
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
+        started: opened.started,
+        seen: SeenRequests::default(),
     };
     let parts = WorkerParts {
         settings,
@@ -240,6 +247,8 @@ fn drive(
     let make_worker: MakeWorker<'_> = Box::new(move |credentials| parts.make(credentials));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // All replies that have come are read before the driver's turn.
+        .event_interval(TASKS_A_TURN)
         .build()
         .map_err(|source| RunError::Start { what: "the runtime", source })?;
     let driver = Driver {
@@ -266,6 +275,7 @@ fn drive(
         needed: None,
         draws: has_ceiling(settings).then(|| Draws::begin(&plan.state, record.seq)).transpose()?,
         next_tick: begun,
+        settles_until: begun,
         ticks: 0,
     };
     Ok(runtime.block_on(driver.drive()))

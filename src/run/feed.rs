@@ -5,15 +5,16 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use crate::base::{AttemptKey, DigestBuilder, Money};
+use crate::base::{AttemptKey, DigestBuilder, Money, WallTime};
 use crate::dataset::Rows;
-use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent};
+use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent, StoredAnswer};
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
 use crate::provider::{Price, bound};
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
+use crate::run::seen::SeenRequests;
 use crate::store::Reader;
 
 /// One bit a row: which rows of a continued run are finished.
@@ -51,7 +52,7 @@ pub(super) struct FeedPlan {
     pub(super) store: Reader,
     /// Number of the run in the store.
     pub(super) run: u64,
-    /// The job's run before this one, if this one is new and its final failures are to be taken over.
+    /// The job's run before this one, whose final failures are taken over.
     pub(super) previous: Option<u64>,
     /// Whether the run has earlier executions.
     pub(super) continued: bool,
@@ -62,6 +63,10 @@ pub(super) struct FeedPlan {
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
+    /// When the execution began.
+    pub(super) started: WallTime,
+    /// What was fed in this execution.
+    pub(super) seen: SeenRequests,
 }
 
 /// A row that is ready for the scheduler, with what its requests need.
@@ -156,6 +161,8 @@ impl Drop for Feed {
 impl FeedPlan {
     fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
+        // Other runs may begin at any time, so it is asked for each batch.
+        let others = self.store.has_other_attempts(self.run)?;
         while batch.rows.len() < count {
             let Some(row) = self.rows.next() else {
                 batch.exhausted = true;
@@ -166,7 +173,7 @@ impl FeedPlan {
                 batch.passed += 1;
                 continue;
             }
-            match self.plan(&row)? {
+            match self.plan(&row, others)? {
                 Some(fed) => batch.rows.push(fed),
                 None => batch.passed += 1,
             }
@@ -174,8 +181,9 @@ impl FeedPlan {
         Ok(batch)
     }
 
-    /// What is to be done for a row; `None` if this command is not to ask it.
-    fn plan(&mut self, row: &InputRow) -> Result<Option<FedRow>, RunError> {
+    /// What is to be done for a row; `None` if this command is not to ask it. `others`: the store holds attempts of
+    /// other runs.
+    fn plan(&mut self, row: &InputRow, others: bool) -> Result<Option<FedRow>, RunError> {
         let prompt = match &row.content {
             RowContent::Bad { why, .. } => Err(why.clone()),
             _ => self.template.render(row, self.header.as_ref()).map_err(|error| error.to_string()),
@@ -209,7 +217,11 @@ impl FeedPlan {
         for (at, (sample, hash)) in samples.iter_mut().zip(&hashes).enumerate() {
             if matches!(sample.state, SampleState::Open) {
                 let number = u16::try_from(at + 1).unwrap_or(u16::MAX);
-                self.look_up(row.number, number, hash, sample)?;
+                // What this run knows of a request comes from its earlier executions, or was fed in this one.
+                let own = self.seen.insert(hash) || self.continued;
+                if own || others {
+                    self.look_up(row.number, number, hash, sample)?;
+                }
             }
         }
         let plan = RowPlan {
@@ -279,12 +291,13 @@ impl FeedPlan {
         if let Some(found) = self.store.lookup_failure(self.run, hash)? {
             // An own failure that is asked again is not taken from itself.
             let own = found.key.ticket();
-            if (own.row, own.sample) != (row, number) {
-                self.take_failure(sample, found.ending, found.key);
+            if (own.row, own.sample) != (row, number) && !self.is_asked_again(&found)? {
+                Self::take_failure(sample, found.ending, found.key);
             }
             return Ok(());
         }
-        let Some(previous) = self.previous else { return Ok(()) };
+        // What was asked in this run is not answered out of the one before.
+        let Some(previous) = self.previous.filter(|_| sample.next_attempt == 1) else { return Ok(()) };
         let history = self.store.row(previous, row)?;
         let last = history.attempts.iter().rev().find(|attempt| {
             attempt.ticket.sample == number
@@ -294,22 +307,41 @@ impl FeedPlan {
         if let Some(attempt) = last
             && let Ok(key) = AttemptKey::new(previous, attempt.ticket)
         {
-            self.take_failure(sample, attempt.ending, key);
+            self.take_over(sample, attempt.ending, key);
             return Ok(());
         }
         let replay = history.replays.into_iter().find(|replay| replay.sample == number);
         if let Some(replay) = replay
             && let Some(source) = replay.source.filter(|source| source.hash == *hash)
         {
-            self.take_failure(sample, source.ending, replay.from);
+            self.take_over(sample, source.ending, replay.from);
         }
         Ok(())
     }
 
-    fn take_failure(&self, sample: &mut Sample, ending: Ending, key: AttemptKey) {
+    /// Whether this command asks a failed request again and has not done so yet. Once it has, the failure is shared
+    /// like any.
+    fn is_asked_again(&mut self, found: &StoredAnswer) -> Result<bool, RunError> {
+        let Ending::Failed(reason) = found.ending else { return Ok(false) };
+        if !self.retry.reopens(reason) {
+            return Ok(false);
+        }
+        let ticket = found.key.ticket();
+        let history = self.store.row(found.key.run(), ticket.row)?;
+        let made = history.attempts.iter().find(|attempt| attempt.ticket == ticket);
+        Ok(made.is_none_or(|attempt| attempt.started < self.started))
+    }
+
+    /// Takes a failure of the run before, unless this command asks for such rows again.
+    fn take_over(&self, sample: &mut Sample, ending: Ending, key: AttemptKey) {
+        if !matches!(ending, Ending::Failed(reason) if self.retry.reopens(reason)) {
+            Self::take_failure(sample, ending, key);
+        }
+    }
+
+    fn take_failure(sample: &mut Sample, ending: Ending, key: AttemptKey) {
         if let Ending::Failed(reason) = ending
             && !reason.is_operational()
-            && !self.retry.reopens(reason)
         {
             sample.state = SampleState::Failed(reason);
             sample.source = Some(key);

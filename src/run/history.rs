@@ -135,13 +135,18 @@ impl RowJudge {
             else {
                 continue;
             };
-            // An own answer, or an own final failure, is newer than what was taken over.
+            let Some(source) = &replay.source else { continue };
+            // An own answer stays. Of two failures the later one counts; an answer is taken over when a failure is
+            // asked again, so it comes after that.
+            let own = history.attempts.iter().rev().find(|own| own.ticket.sample == replay.sample);
             let superseded = match &sample.state {
                 SampleState::Valid(_) => true,
-                SampleState::Failed(reason) => !reason.is_operational(),
+                SampleState::Failed(_) => {
+                    source.ending != Ending::Valid && own.is_some_and(|own| own.started > source.started)
+                }
                 SampleState::Open => false,
             };
-            if let Some(source) = replay.source.as_ref().filter(|_| !superseded) {
+            if !superseded {
                 self.close(sample, source, replay.from);
             }
         }

@@ -9,6 +9,7 @@
 
 mod credentials;
 mod draws;
+mod driven;
 mod driver;
 mod error;
 mod execute;
@@ -21,6 +22,7 @@ mod lock;
 mod reading;
 mod result;
 mod resume;
+mod seen;
 mod stop;
 mod worker;
 

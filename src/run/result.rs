@@ -34,6 +34,11 @@ impl RowJudge {
             let failed = |sample: &&Sample| matches!(sample.state, SampleState::Failed(_));
             samples.iter().find(failed).filter(|_| decision.reason == Reason::SampleFailed)?.error.clone()
         });
+        let mut counts = decision.counts;
+        if facts.history.bad_input.is_some() {
+            // It could not even be asked.
+            counts.made = 0;
+        }
         RowResult {
             row: facts.row,
             id: facts.id,
@@ -42,7 +47,7 @@ impl RowJudge {
             answer: sample(decision.answer_sample).and_then(|sample| sample.answer.clone()),
             confidence: decision.confidence,
             agreement: decision.agreement,
-            samples: decision.counts,
+            samples: counts,
             model: facts.model,
             error,
             usage,

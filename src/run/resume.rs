@@ -20,7 +20,7 @@ pub(super) struct Opened {
     pub(super) record: RunRecord,
     pub(super) retry: Retry,
     pub(super) continued: bool,
-    /// The job's run before a new one, whose final failures are taken over.
+    /// The job's run before this one, whose final failures are taken over for rows that this one has not had yet.
     pub(super) previous: Option<u64>,
     pub(super) execution: u32,
     pub(super) started: WallTime,
@@ -39,8 +39,9 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let store = Store::open(&plan.state)?;
     let (record, retry, continued) = open_run(plan, &store, job, started)?;
     lock.tell_run(record.id);
+    // A run that was stopped early is still a new one to the rows that it has not had.
     let previous = store.run_before(&job, record.seq)?.filter(|run| run.input_digest == record.input_digest);
-    let previous = previous.filter(|_| !continued).map(|run| run.seq);
+    let previous = previous.map(|run| run.seq);
     let execution = store.begin_execution(record.seq, plan.pid, started)?;
     store.update_settings(record.seq, &plan.record)?;
     settle_the_dead(plan, &store, record.seq)?;

@@ -1,6 +1,7 @@
 //! One commit: a batch of entries in one transaction.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ffi, params};
@@ -27,6 +28,8 @@ pub(super) struct Batches {
     path: PathBuf,
     /// Numbers of key labels.
     labels: HashMap<String, i64>,
+    /// The log, to take it to the disk.
+    log: Option<File>,
 }
 
 /// What became of a batch that was committed.
@@ -40,12 +43,17 @@ pub(super) struct Committed {
 
 impl Batches {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: connect(path, Purpose::Write)?, path: path.to_owned(), labels: HashMap::new() })
+        let connection = connect(path, Purpose::Write)?;
+        // Commits go to the disk together, in `sync`.
+        connection
+            .execute_batch("PRAGMA synchronous = NORMAL")
+            .map_err(|source| StoreError::from_sqlite(path, source))?;
+        Ok(Self { connection, path: path.to_owned(), labels: HashMap::new(), log: None })
     }
 
     /// Writes a batch: all of it, apart from what has no place in the store, or nothing.
     pub(super) fn write(&mut self, batch: &[Sent]) -> Result<Committed, StoreError> {
-        let Self { connection, path, labels } = self;
+        let Self { connection, path, labels, .. } = self;
         let mut refused = None;
         let result = commit(connection, labels, batch, &mut refused);
         if result.is_err() {
@@ -54,6 +62,18 @@ impl Batches {
         }
         let tokens = result.map_err(|source| StoreError::from_sqlite(path, source))?;
         Ok(Committed { tokens, refused })
+    }
+
+    /// Takes every commit so far to the disk. `SQLite` appends commits to the log and carries them over into the file
+    /// only after a sync of its own, so the log is all that has to be there; a cut tail of it is left out as a whole.
+    pub(super) fn sync(&mut self) -> Result<(), StoreError> {
+        let failed = |source| StoreError::from_io(&self.path, source);
+        if self.log.is_none() {
+            let mut name = self.path.clone().into_os_string();
+            name.push("-wal");
+            self.log = Some(File::open(name).map_err(failed)?);
+        }
+        self.log.as_ref().map_or(Ok(()), File::sync_data).map_err(failed)
     }
 
     pub(super) fn checkpoint(&self) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::store::StoreError;
@@ -39,6 +40,9 @@ pub(super) fn connect(path: &Path, purpose: Purpose) -> Result<Connection, Store
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(32);
         connection.execute_batch(pragmas)?;
+        // Without it SQLite compiles a statement anew whenever a bound value might decide for a partial index, and
+        // the lookup of failures was measured to be six times dearer.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     open().map_err(|source| StoreError::from_sqlite(path, source))

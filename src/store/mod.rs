@@ -35,4 +35,4 @@ pub use ledger::{Book, Lease};
 pub use open::Store;
 pub use reader::Reader;
 pub use runs::{NewRun, RunRecord};
-pub use writer::{OnCommit, Writer};
+pub use writer::{OnCommit, Writer, Written};

@@ -14,6 +14,8 @@ use crate::store::{Replayed, RowHistory, StoreError};
 const VALID: &str = "SELECT id, answer FROM attempts WHERE hash = ?1 AND ending = 0 AND shadowed = 0";
 const FAILED: &str = "SELECT id, ending FROM attempts WHERE hash = ?1 AND ending BETWEEN 1 AND 99 \
                       AND id BETWEEN ?2 AND ?3 ORDER BY id";
+const OTHERS: &str = "SELECT EXISTS (SELECT 1 FROM attempts WHERE id < ?1) \
+                      OR EXISTS (SELECT 1 FROM attempts WHERE id > ?2)";
 const ATTEMPTS: &str = concat!(
     "SELECT ",
     columns!(),
@@ -97,6 +99,15 @@ impl Reader {
             found = Some(StoredAnswer { key, ending, answer: String::new() });
         }
         Ok(found)
+    }
+
+    /// Whether any attempt of another run is stored. Two probes of the primary key, whatever the size of the store.
+    pub fn has_other_attempts(&mut self, run: u64) -> Result<bool, StoreError> {
+        let bounds = bounds(run, 0, AttemptKey::MAX_ROW).unwrap_or((0, -1));
+        self.connection
+            .prepare_cached(OTHERS)
+            .and_then(|mut statement| statement.query_row(bounds, |row| row.get(0)))
+            .map_err(|source| StoreError::from_sqlite(&self.path, source))
     }
 
     /// What is stored of a row, without raw bodies; nothing but its number where nothing is stored.

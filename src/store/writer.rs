@@ -9,14 +9,27 @@ use crate::store::batch::{Batches, Sent};
 use crate::store::{Entry, Store, StoreError};
 
 /// How long pushes are gathered for a commit while there is traffic.
-const PACE: Duration = Duration::from_millis(10);
+const PACE: Duration = Duration::from_millis(2);
+/// How many commits go to the disk together while there is traffic.
+const COMMITS_A_SYNC: u32 = 5;
 
-/// Is called on the writer's thread after every commit with the tokens that it has put on disk, and once with the
-/// error after which nothing more is written.
-pub type OnCommit = Box<dyn Fn(Result<Vec<u64>, Arc<StoreError>>) + Send>;
+/// How far pushes have come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// So many further attempts are in the file: others can read them, and the death of this process does not lose
+    /// them. A power cut still may.
+    Kept(u32),
+    /// What these tokens were given for is on disk.
+    Durable(Vec<u64>),
+}
+
+/// Is called on the writer's thread when pushes have come further, and once with the error after which nothing more
+/// is written.
+pub type OnCommit = Box<dyn Fn(Result<Written, Arc<StoreError>>) + Send>;
 
 /// The handle of the thread `store`. A push costs a lock and wakes the thread only if it was idle: waking it for
-/// every row was measured to cost more than all parsing of replies. A push is on disk after 10 ms and a commit.
+/// every row was measured to cost more than all parsing of replies. A push is in the file after 2 ms, and on disk
+/// after 10 ms and a sync.
 ///
 /// Dropping it is closing it, without a word about errors.
 #[derive(Debug)]
@@ -152,54 +165,85 @@ impl Drop for Ends<'_> {
 fn write(shared: &Shared, mut batches: Batches, on_commit: &OnCommit) -> Result<(), StoreError> {
     let _ends = Ends(shared);
     let mut batch = Vec::new();
-    while take(shared, &mut batch) {
-        match batches.write(&batch) {
-            Ok(committed) => {
-                let count = batch.len();
-                batch.clear();
-                on_commit(Ok(committed.tokens));
-                if let Some(error) = committed.refused {
-                    let error = Arc::new(error);
-                    shared.fail(&error);
-                    on_commit(Err(error));
-                }
-                let mut state = shared.lock();
-                state.written += u64::try_from(count).unwrap_or(0);
-                shared.done.notify_all();
-                drop(state);
-            }
-            Err(error) => {
-                let error = Arc::new(error);
-                shared.fail(&error);
-                on_commit(Err(error));
-                wait_for_close(shared);
-                batch.append(&mut shared.lock().buffer);
-                batches.write(&batch)?;
-                break;
-            }
+    let mut waiting = Waiting::default();
+    while let Some(urgent) = take(shared, &mut batch, waiting.commits > 0) {
+        if let Err(error) = step(shared, &mut batches, &mut batch, &mut waiting, urgent, on_commit) {
+            let error = Arc::new(error);
+            shared.fail(&error);
+            on_commit(Err(error));
+            wait_for_close(shared);
+            batch.append(&mut shared.lock().buffer);
+            batches.write(&batch)?;
+            break;
         }
     }
     batches.checkpoint()
 }
 
-/// Waits for the next batch; false when the writer is closed and nothing is left. Traffic is gathered for a while
-/// after each commit; without any the thread sleeps until a push wakes it, and takes that push at once.
-fn take(shared: &Shared, batch: &mut Vec<Sent>) -> bool {
+/// What is committed and waits for the disk.
+#[derive(Debug, Default)]
+struct Waiting {
+    tokens: Vec<u64>,
+    entries: u64,
+    commits: u32,
+}
+
+/// Commits a batch, which may be empty, and takes what is committed to the disk when it is time.
+fn step(
+    shared: &Shared,
+    batches: &mut Batches,
+    batch: &mut Vec<Sent>,
+    waiting: &mut Waiting,
+    urgent: bool,
+    on_commit: &OnCommit,
+) -> Result<(), StoreError> {
+    let mut refused = None;
+    let had_traffic = !batch.is_empty();
+    if had_traffic {
+        let committed = batches.write(batch)?;
+        waiting.tokens.extend(committed.tokens);
+        waiting.entries += u64::try_from(batch.len()).unwrap_or(0);
+        waiting.commits += 1;
+        let attempts = batch.iter().filter(|(_, entry)| matches!(entry, Entry::Attempt { .. })).count();
+        batch.clear();
+        on_commit(Ok(Written::Kept(u32::try_from(attempts).unwrap_or(u32::MAX))));
+        refused = committed.refused;
+    }
+    if had_traffic && !urgent && refused.is_none() && waiting.commits < COMMITS_A_SYNC {
+        return Ok(());
+    }
+    batches.sync()?;
+    let Waiting { tokens, entries, .. } = mem::take(waiting);
+    on_commit(Ok(Written::Durable(tokens)));
+    if let Some(error) = refused {
+        let error = Arc::new(error);
+        shared.fail(&error);
+        on_commit(Err(error));
+    }
+    shared.lock().written += entries;
+    shared.done.notify_all();
+    Ok(())
+}
+
+/// Waits for the next batch, and says whether somebody waits for it; `None` when the writer is closed and nothing is
+/// left. Traffic is gathered for a while after each commit. Without any, the batch is empty while something waits for
+/// the disk; else the thread sleeps until a push wakes it, and takes that push at once.
+fn take(shared: &Shared, batch: &mut Vec<Sent>, is_waiting: bool) -> Option<bool> {
     let mut state = shared.lock();
     let rests = |state: &mut State| !(state.urgent || state.closing);
     if state.pushed > 0 {
         let waited = shared.work.wait_timeout_while(state, PACE, rests);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
-    while state.buffer.is_empty() && !state.closing {
+    while state.buffer.is_empty() && !state.closing && !is_waiting {
         state.urgent = false;
         state.idle = true;
         state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
     state.idle = false;
-    state.urgent = false;
+    let urgent = mem::take(&mut state.urgent) || state.closing;
     mem::swap(batch, &mut state.buffer);
-    !batch.is_empty()
+    (!batch.is_empty() || is_waiting).then_some(urgent)
 }
 
 fn wait_for_close(shared: &Shared) {

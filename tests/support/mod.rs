@@ -12,6 +12,7 @@
 
 pub(crate) mod command;
 pub(crate) mod http;
+pub(crate) mod job;
 pub(crate) mod mock;
 pub(crate) mod provider;
 

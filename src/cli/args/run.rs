@@ -150,6 +150,7 @@ pub(super) fn command() -> Command {
                 "Output",
                 "The JSONL member that holds the result, and the stem of the CSV columns",
             )
+            .value_parser(clap::builder::NonEmptyStringValueParser::new())
             .default_value("verify"),
         )
         .arg(

@@ -3,7 +3,7 @@
 use crate::answer::{Reader, Schema};
 use crate::cli::failure::Failure;
 use crate::dataset::{Checked, Source};
-use crate::model::{Header, OutputFormat, RowContent, Settings};
+use crate::model::{Header, InputFormat, OutputFormat, Ragged, RowContent, Settings};
 use crate::output::{ColumnCollector, check_names, has_member};
 use crate::prompt::{FieldCheck, PartialField, Template};
 use crate::provider::Codec;
@@ -20,9 +20,6 @@ pub(super) struct Good {
     pub(super) columns: Option<Header>,
     pub(super) warnings: Vec<String>,
 }
-
-/// The most problems that are listed.
-const LISTED: usize = 20;
 
 /// Checks template, schema, provider settings and every row, offline, and lists all problems together.
 pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
@@ -76,7 +73,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     if let Some(fields) = fields {
         match fields.verdict() {
             Ok(report) => warnings.extend(report.partial.iter().map(lacking)),
-            Err(error) => problems.push(chain(&error)),
+            Err(error) => problems.push(format!("{}: {}", source.shown_as(), chain(&error))),
         }
     }
     if let Some(row) = taken {
@@ -91,7 +88,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
         (None, true) => match collector.finish() {
             Ok(header) => Some(header),
             Err(error) => {
-                problems.push(chain(&error));
+                problems.push(format!("{}: {}", source.shown_as(), chain(&error)));
                 None
             }
         },
@@ -100,7 +97,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     if let Some(answers) = &answers {
         let names = check_names(&settings.output, columns.as_ref(), answers.schema().properties());
         if let Err(error) = names {
-            problems.push(chain(&error));
+            problems.push(format!("{}: {}", source.shown_as(), chain(&error)));
         }
     }
     let limit = settings.limits.max_rows;
@@ -111,19 +108,32 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
         (Some(template), Some(answers), Some(codec)) if problems.is_empty() => {
             Ok(Good { source, checked, template, answers, codec, columns, warnings })
         }
-        _ => Err(listed(problems, more)),
+        _ => Err(listed(problems, more, way_out(settings, checked.problems.count))),
     }
 }
 
+/// What can be done about malformed rows without mending them.
+fn way_out(settings: &Settings, malformed: u64) -> Option<String> {
+    let ragged = match settings.input.format {
+        InputFormat::Csv { .. } if settings.input.ragged == Ragged::Error => {
+            "; --ragged pad fills rows that are too short"
+        }
+        _ => "",
+    };
+    let keep = "mend the input, or let --bad-rows keep make such rows error/bad_input";
+    (malformed > 0).then(|| format!("{keep}{ragged}"))
+}
+
 /// The first problems, and how many are not listed.
-fn listed(mut problems: Vec<String>, mut more: u64) -> Failure {
-    if problems.len() > LISTED {
-        more += (problems.len() - LISTED) as u64;
-        problems.truncate(LISTED);
+fn listed(mut problems: Vec<String>, mut more: u64, way_out: Option<String>) -> Failure {
+    if problems.len() > Failure::LISTED {
+        more += (problems.len() - Failure::LISTED) as u64;
+        problems.truncate(Failure::LISTED);
     }
     if more > 0 {
         problems.push(format!("{more} more problems are not listed"));
     }
+    problems.extend(way_out);
     Failure::problems(problems)
 }
 

@@ -23,7 +23,7 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let config = read_config(args, context)?;
+    let mut config = read_config(args, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
@@ -37,6 +37,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
     let variables: BTreeMap<String, String> = context.environment.of_the_program();
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
     let layers = Layers::new(args.flags.clone(), variables, config);
     let invocation = Invocation {
         input: input_settings(args, &state, clock.wall())?,
@@ -45,7 +46,14 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         price: args.price.clone(),
         result_field: args.result_field.clone(),
     };
-    let Resolved { settings, price, warnings } = resolve(&layers, &invocation)?;
+    let Resolved { settings, price, warnings } = match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => resolved,
+        Ok(_) => return Err(wrong.into()),
+        Err(more) => {
+            wrong.extend(more);
+            return Err(wrong.into());
+        }
+    };
     if args.json && settings.output.path.is_none() {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
@@ -60,6 +68,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let Good { source, checked, template, answers, codec, columns, .. } = good;
     // Whether the output can be written is known before anything is sent; it is begun when there is something.
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    if let Some(path) = &args.summary {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
     let command = context.command_line();
     raise_file_limit(&settings);
     let total = checked.selected;

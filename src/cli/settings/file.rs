@@ -17,6 +17,8 @@ pub(crate) struct ConfigFile {
     values: BTreeMap<String, (usize, Raw)>,
     keys: Vec<KeyTable>,
     columns: Option<(usize, Vec<(String, Value)>)>,
+    /// Names that nobody knows: they are told together with what is wrong with the values.
+    unknown: Vec<SettingsError>,
 }
 
 /// One `[[keys]]` table.
@@ -58,10 +60,20 @@ impl ConfigFile {
             line: error.span().map_or(1, |span| line_of(span.start)),
             message: error.message().to_owned(),
         })?;
-        let mut file =
-            Self { path: path.to_owned(), values: BTreeMap::new(), keys: Vec::new(), columns: None };
+        let mut file = Self {
+            path: path.to_owned(),
+            values: BTreeMap::new(),
+            keys: Vec::new(),
+            columns: None,
+            unknown: Vec::new(),
+        };
         file.walk("", table.get_ref(), &line_of)?;
         Ok(file)
+    }
+
+    /// Takes out what is wrong with the names in the file.
+    pub(crate) fn take_unknown(&mut self) -> Vec<SettingsError> {
+        std::mem::take(&mut self.unknown)
     }
 
     /// The folder that paths in the file are relative to.
@@ -119,13 +131,15 @@ impl ConfigFile {
                 }
                 DeValue::Table(inner) if !WHOLE.contains(&id.as_str()) => {
                     if !is_section(&id) {
-                        return Err(self.unknown(&id, line));
+                        self.note_unknown(&id, line);
+                        continue;
                     }
                     self.walk(&id, inner, line_of)?;
                 }
                 other => {
                     if !is_known(&id) {
-                        return Err(self.unknown(&id, line));
+                        self.note_unknown(&id, line);
+                        continue;
                     }
                     self.values.insert(id, (line, raw(other)));
                 }
@@ -135,7 +149,7 @@ impl ConfigFile {
     }
 
     fn key_table(
-        &self,
+        &mut self,
         value: &DeValue<'_>,
         line: usize,
         line_of: &dyn Fn(usize) -> usize,
@@ -151,17 +165,19 @@ impl ConfigFile {
         for (name, value) in table {
             let text: &str = name.get_ref();
             if !KEY_MEMBERS.contains(&text) {
-                return Err(self.unknown(&format!("keys.{text}"), line_of(name.span().start)));
+                self.note_unknown(&format!("keys.{text}"), line_of(name.span().start));
+                continue;
             }
             members.insert(text.to_owned(), raw(value.get_ref()));
         }
         Ok(KeyTable { line, members })
     }
 
-    fn unknown(&self, id: &str, line: usize) -> SettingsError {
+    fn note_unknown(&mut self, id: &str, line: usize) {
         let names = all_names();
         let hint = closest(id, names.iter().map(String::as_str));
-        SettingsError::UnknownKey { path: self.path.clone(), line, key: id.to_owned(), hint }
+        let path = self.path.clone();
+        self.unknown.push(SettingsError::UnknownKey { path, line, key: id.to_owned(), hint });
     }
 }
 
@@ -189,7 +205,13 @@ pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     let last = |text: &str| text.rsplit('.').next().unwrap_or(text).to_owned();
     candidates
         .map(|candidate| {
-            let whole = strsim::jaro_winkler(name, candidate);
+            // A section that both share says nothing of how alike their names are.
+            let whole = match (name.rsplit_once('.'), candidate.rsplit_once('.')) {
+                (Some((section, name)), Some((other, candidate))) if section == other => {
+                    strsim::jaro_winkler(name, candidate)
+                }
+                _ => strsim::jaro_winkler(name, candidate),
+            };
             // A key in the wrong section is the commonest mistake after a typo.
             let part = if last(name) == last(candidate) { 0.95 } else { 0.0 };
             (whole.max(part), candidate)
@@ -251,15 +273,19 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_named_with_line_and_suggestion() {
-        let error = parse("[limits]\nconcurency = 4\n").unwrap_err().to_string();
+        let unknown = |text: &str| -> Vec<String> {
+            parse(text).unwrap().take_unknown().iter().map(ToString::to_string).collect()
+        };
         assert_eq!(
-            error,
-            "verify.toml line 2: unknown key `limits.concurency`; did you mean `limits.concurrency`?"
+            unknown("[limits]\nconcurency = 4\nrpm = 1\nx_y_z = 1\n"),
+            [
+                "verify.toml line 2: unknown key `limits.concurency`; did you mean `limits.concurrency`?",
+                "verify.toml line 4: unknown key `limits.x_y_z`",
+            ]
         );
-        let error = parse("concurrency = 4\n").unwrap_err().to_string();
-        assert!(error.contains("did you mean `limits.concurrency`?"), "{error}");
-        assert!(parse("[[keys]]\nlable = \"a\"\n").unwrap_err().to_string().contains("keys.label"));
-        assert!(parse("[nonsense]\na = 1\n").unwrap_err().to_string().contains("`nonsense`"));
+        assert!(unknown("concurrency = 4\n")[0].contains("did you mean `limits.concurrency`?"));
+        assert!(unknown("[[keys]]\nlable = \"a\"\n")[0].contains("keys.label"));
+        assert!(unknown("[nonsense]\na = 1\n")[0].contains("`nonsense`"));
         assert!(parse("model = \n").unwrap_err().to_string().starts_with("verify.toml line 1"));
     }
 }

@@ -13,6 +13,7 @@ mod layers;
 mod price;
 mod resolve;
 mod values;
+mod wrong;
 
 pub(crate) use error::SettingsError;
 pub(crate) use file::ConfigFile;

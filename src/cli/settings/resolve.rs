@@ -16,13 +16,14 @@ use crate::cli::settings::keys::keys;
 use crate::cli::settings::layers::{Layers, Origin, Raw};
 use crate::cli::settings::price::price;
 use crate::cli::settings::values::{Given, bad, shown};
+use crate::cli::settings::wrong::Wrong;
 use crate::model::{
     CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, Limits, OutputFormat, OutputOrder,
     OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule, Sampling, Settings, Share, Structured,
 };
 use crate::output::{default_output, output_format_of};
 use crate::policy::parse_share;
-use crate::provider::{Price, PriceTable, endpoint, infer_provider};
+use crate::provider::{Endpoint, Price, PriceTable, endpoint, infer_provider};
 
 /// What a command was given besides the keys of the configuration.
 #[derive(Debug, Clone)]
@@ -53,50 +54,49 @@ pub(crate) struct Resolved {
 /// Resolves the layers of a command.
 ///
 /// # Errors
-/// Every mistake in a name, a value or a combination: all of them end with exit code 2.
-pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolved, SettingsError> {
-    refuse_reserved(layers)?;
+/// Every mistake in a name, a value or a combination, listed together: all of them end with exit code 2.
+pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolved, Vec<SettingsError>> {
+    let mut wrong = Wrong(refused(layers));
     let warnings = unknown_variables(layers);
     let mut input = invocation.input.clone();
-    input.id_column = layers.text("input.id")?.map(|given| given.value);
-    let call = call(layers)?;
-    let keys = keys(layers, invocation, &call)?;
-    let prompt = prompt(layers)?;
-    let answer = answer(layers, invocation)?;
-    let price = price(layers, invocation, &call.model)?;
-    let limits = limits(layers, &call.model)?;
-    if limits.max_cost.is_some() && price.is_none() {
-        return Err(SettingsError::Conflict(format!(
-            "max_cost needs a price, and none is known for {}: give one with --price 'input=1,output=4', in USD per million tokens",
-            if call.model.is_empty() {
-                "the mock provider".to_owned()
-            } else {
-                format!("model `{}`", call.model)
-            }
-        )));
+    input.id_column = wrong.unless(layers.text("input.id")).flatten().map(|given| given.value);
+    let call = call(layers, &mut wrong);
+    let keys = call.as_ref().and_then(|call| wrong.unless(keys(layers, invocation, call)));
+    let prompt = prompt(layers, &mut wrong);
+    let answer = answer(layers, invocation, &mut wrong);
+    let model = call.as_ref().map_or("", |call| call.model.as_str());
+    let price = wrong.unless(price(layers, invocation, model)).flatten();
+    let limits = limits(layers, model, &mut wrong);
+    if limits.max_cost.is_some() && price.is_none() && call.is_some() {
+        wrong.0.push(unpriced(model));
     }
-    let output = output(layers, invocation, &input)?;
-    let settings = Settings {
-        input,
-        call,
-        keys,
-        prompt,
-        answer,
-        ensemble: ensemble(layers)?,
-        limits,
-        retry: retry(layers)?,
-        gate: GateSettings {
-            max_fail: share(layers, "gate.max_fail")?,
-            max_review: share(layers, "gate.max_review")?,
-            max_error: share(layers, "gate.max_error")?,
-        },
-        output,
-    };
-    Ok(Resolved { settings, price, warnings })
+    let output = output(layers, invocation, &input, &mut wrong);
+    let ensemble = ensemble(layers, &mut wrong);
+    let retry = retry(layers, &mut wrong);
+    let mut gate = |id| wrong.unless(share(layers, id)).unwrap_or(Share::Count(0));
+    let (max_fail, max_review, max_error) =
+        (gate("gate.max_fail"), gate("gate.max_review"), gate("gate.max_error"));
+    let gate = GateSettings { max_fail, max_review, max_error };
+    match (call, keys, prompt, answer) {
+        (Some(call), Some(keys), Some(prompt), Some(answer)) if wrong.0.is_empty() => {
+            let settings =
+                Settings { input, call, keys, prompt, answer, ensemble, limits, retry, gate, output };
+            Ok(Resolved { settings, price, warnings })
+        }
+        _ => Err(wrong.0),
+    }
 }
 
-/// A value of a later version is refused rather than ignored.
-fn refuse_reserved(layers: &Layers) -> Result<(), SettingsError> {
+fn unpriced(model: &str) -> SettingsError {
+    let whom = if model.is_empty() { "the mock provider".to_owned() } else { format!("model `{model}`") };
+    SettingsError::Conflict(format!(
+        "max_cost needs a price, and none is known for {whom}: give one with --price 'input=1,output=4', in USD per million tokens"
+    ))
+}
+
+/// Values of a later version, which are refused rather than ignored.
+fn refused(layers: &Layers) -> Vec<SettingsError> {
+    let mut errors = Vec::new();
     for reserved in RESERVED {
         let variable = format!("VERIFY_{}", reserved.id.replace('.', "_").to_ascii_uppercase());
         let in_environment = layers
@@ -111,11 +111,11 @@ fn refuse_reserved(layers: &Layers) -> Result<(), SettingsError> {
             };
             if !reserved.neutral.contains(&text.as_str()) {
                 let key = reserved.id.to_owned();
-                return Err(SettingsError::Reserved { origin: origin.to_string(), key });
+                errors.push(SettingsError::Reserved { origin: origin.to_string(), key });
             }
         }
     }
-    Ok(())
+    errors
 }
 
 fn unknown_variables(layers: &Layers) -> Vec<String> {
@@ -135,22 +135,52 @@ fn unknown_variables(layers: &Layers) -> Vec<String> {
         .collect()
 }
 
-fn call(layers: &Layers) -> Result<CallSettings, SettingsError> {
-    let model = layers.text("model")?;
-    let base_url = layers.text("base_url")?;
-    let chosen = layers.choice(
-        "provider",
-        &[
-            ("openai", ProviderKind::Openai),
-            ("anthropic", ProviderKind::Anthropic),
-            ("mock", ProviderKind::Mock),
-        ],
-    )?;
-    let name = model.as_ref().map(|given| given.value.clone()).unwrap_or_default();
+fn call(layers: &Layers, wrong: &mut Wrong) -> Option<CallSettings> {
+    let mut number = |id| wrong.unless(layers.number(id)).flatten().map(|given| given.value);
+    let (temperature, top_p) = (number("answer.temperature"), number("answer.top_p"));
+    let seed = wrong.unless(layers.signed("answer.seed")).flatten().map(|given| given.value);
+    let effort = wrong.unless(layers.text("answer.reasoning_effort")).flatten().map(|given| given.value);
+    let sampling = Sampling { temperature, top_p, seed, reasoning_effort: effort };
+    let forms = [
+        ("auto", Structured::Auto),
+        ("json_schema", Structured::JsonSchema),
+        ("tool", Structured::Tool),
+        ("json_object", Structured::JsonObject),
+        ("prompt", Structured::Prompt),
+    ];
+    let structured = wrong.given(layers.choice("answer.structured", &forms), Structured::Auto);
+    let max_output_tokens = wrong.unless(layers.integer("answer.max_output_tokens", 1, u64::MAX)).flatten();
+    let extra = wrong.unless(extra(layers)).unwrap_or_default();
+    let (provider, model) = wrong.unless(provider(layers))?;
+    let place = wrong.unless(place(layers, provider))?;
+    let usual = if PriceTable::built_in().reasons(&model) { 16_000 } else { 1_024 };
+    Some(CallSettings {
+        provider,
+        endpoint: place.url,
+        own_host: place.own_host,
+        model,
+        max_output_tokens: max_output_tokens.map_or(usual, |given| given.value),
+        structured,
+        mock_seed: sampling.seed.filter(|_| provider == ProviderKind::Mock).map_or(0, i64::cast_unsigned),
+        sampling,
+        extra,
+    })
+}
+
+/// The provider, as chosen or as the model's name tells, and that name.
+fn provider(layers: &Layers) -> Result<(ProviderKind, String), SettingsError> {
+    let kinds = [
+        ("openai", ProviderKind::Openai),
+        ("anthropic", ProviderKind::Anthropic),
+        ("mock", ProviderKind::Mock),
+    ];
+    let chosen = layers.choice("provider", &kinds)?;
+    let name = layers.text("model")?.map(|given| given.value).unwrap_or_default();
+    let has_base_url = layers.text("base_url")?.is_some();
     let provider = match (chosen, infer_provider(&name)) {
         (Some(given), _) => given.value,
         (None, Some(kind)) => kind,
-        (None, None) if base_url.is_some() => ProviderKind::Openai,
+        (None, None) if has_base_url => ProviderKind::Openai,
         (None, None) if name.is_empty() => {
             return Err(SettingsError::Conflict(
                 "no model is given: use --model NAME, or --provider mock to rehearse without one".to_owned(),
@@ -165,41 +195,14 @@ fn call(layers: &Layers) -> Result<CallSettings, SettingsError> {
     if name.is_empty() && provider != ProviderKind::Mock {
         return Err(SettingsError::Conflict("no model is given: use --model NAME".to_owned()));
     }
-    let base = base_url.as_ref().map(|given| given.value.as_str());
-    let place = endpoint(provider, base).map_err(|error| match &base_url {
+    Ok((provider, name))
+}
+
+fn place(layers: &Layers, provider: ProviderKind) -> Result<Endpoint, SettingsError> {
+    let base_url = layers.text("base_url")?;
+    endpoint(provider, base_url.as_ref().map(|given| given.value.as_str())).map_err(|error| match &base_url {
         Some(given) => SettingsError::Conflict(format!("{}: {error}", given.origin)),
         None => SettingsError::Conflict(error.to_string()),
-    })?;
-    let reasons = PriceTable::built_in().reasons(&name);
-    let usual = if reasons { 16_000 } else { 1_024 };
-    let sampling = Sampling {
-        temperature: layers.number("answer.temperature")?.map(|given| given.value),
-        top_p: layers.number("answer.top_p")?.map(|given| given.value),
-        seed: layers.signed("answer.seed")?.map(|given| given.value),
-        reasoning_effort: layers.text("answer.reasoning_effort")?.map(|given| given.value),
-    };
-    let structured = layers.choice(
-        "answer.structured",
-        &[
-            ("auto", Structured::Auto),
-            ("json_schema", Structured::JsonSchema),
-            ("tool", Structured::Tool),
-            ("json_object", Structured::JsonObject),
-            ("prompt", Structured::Prompt),
-        ],
-    )?;
-    Ok(CallSettings {
-        provider,
-        endpoint: place.url,
-        own_host: place.own_host,
-        model: name,
-        max_output_tokens: layers
-            .integer("answer.max_output_tokens", 1, u64::MAX)?
-            .map_or(usual, |given| given.value),
-        structured: structured.map_or(Structured::Auto, |given| given.value),
-        mock_seed: sampling.seed.filter(|_| provider == ProviderKind::Mock).map_or(0, i64::cast_unsigned),
-        sampling,
-        extra: extra(layers)?,
     })
 }
 
@@ -239,62 +242,72 @@ fn read_text(layers: &Layers, given: &Given<String>, id: &str) -> Result<String,
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-fn prompt(layers: &Layers) -> Result<PromptSettings, SettingsError> {
-    let Some(user) = text_or_file(layers, "prompt.user", "prompt.user_file")? else {
-        return Err(SettingsError::Conflict(
-            "no prompt is given: use --prompt 'Is {{ text }} spam?', --prompt-file FILE, or [prompt] user in verify.toml"
-                .to_owned(),
-        ));
-    };
-    Ok(PromptSettings {
-        system: text_or_file(layers, "prompt.system", "prompt.system_file")?,
-        user,
-        version: layers.text("prompt.version")?.map(|given| given.value).unwrap_or_default(),
-    })
+fn prompt(layers: &Layers, wrong: &mut Wrong) -> Option<PromptSettings> {
+    let version = wrong.given(layers.text("prompt.version"), String::new());
+    let system = wrong.unless(text_or_file(layers, "prompt.system", "prompt.system_file")).flatten();
+    let user = text_or_file(layers, "prompt.user", "prompt.user_file").and_then(|user| {
+        user.ok_or_else(|| {
+            SettingsError::Conflict(
+                "no prompt is given: use --prompt 'Is {{ text }} spam?', --prompt-file FILE, or [prompt] user in verify.toml"
+                    .to_owned(),
+            )
+        })
+    });
+    Some(PromptSettings { system, user: wrong.unless(user)?, version })
 }
 
-fn ensemble(layers: &Layers) -> Result<Ensemble, SettingsError> {
-    let threshold = Decimal::from_str_exact("0.8").unwrap_or_default();
-    let samples = layers.integer("ensemble.samples", 1, 100)?.map_or(1, |given| given.value);
-    let rule =
-        layers.choice("ensemble.rule", &[("unanimous", Rule::Unanimous), ("majority", Rule::Majority)])?;
-    Ok(Ensemble {
-        samples: u16::try_from(samples).unwrap_or(1),
-        rule: rule.map_or(Rule::Unanimous, |given| given.value),
-        auto_pass: layers.decimal("ensemble.auto_pass", Decimal::ONE)?.map_or(threshold, |given| given.value),
-        auto_fail: layers.decimal("ensemble.auto_fail", Decimal::ONE)?.map_or(threshold, |given| given.value),
-        early_stop: layers.switch("ensemble.early_stop", true)?,
-        concurrent_samples: layers.switch("ensemble.concurrent_samples", false)?,
-    })
+fn ensemble(layers: &Layers, wrong: &mut Wrong) -> Ensemble {
+    let usual = Decimal::from_str_exact("0.8").unwrap_or_default();
+    let rules = [("unanimous", Rule::Unanimous), ("majority", Rule::Majority)];
+    Ensemble {
+        samples: u16::try_from(wrong.given(layers.integer("ensemble.samples", 1, 100), 1)).unwrap_or(1),
+        rule: wrong.given(layers.choice("ensemble.rule", &rules), Rule::Unanimous),
+        auto_pass: wrong.given(layers.decimal("ensemble.auto_pass", Decimal::ONE), usual),
+        auto_fail: wrong.given(layers.decimal("ensemble.auto_fail", Decimal::ONE), usual),
+        early_stop: wrong.unless(layers.switch("ensemble.early_stop", true)).unwrap_or(true),
+        concurrent_samples: wrong
+            .unless(layers.switch("ensemble.concurrent_samples", false))
+            .unwrap_or(false),
+    }
 }
 
-fn limits(layers: &Layers, model: &str) -> Result<Limits, SettingsError> {
+fn limits(layers: &Layers, model: &str, wrong: &mut Wrong) -> Limits {
     let is_auto = layers
         .raw(crate::cli::keys::find("limits.concurrency").unwrap_or(&KEYS[0]))
         .is_some_and(|(_, raw)| raw == Raw::Text("auto".to_owned()));
     let concurrency = if is_auto {
         usual_concurrency(model)
     } else {
-        layers.integer("limits.concurrency", 1, 100_000)?.map_or(16, |given| given.value)
+        wrong.given(layers.integer("limits.concurrency", 1, 100_000), 16)
     };
-    let deadline = layers.duration("limits.deadline", "0s")?;
+    let deadline = wrong.unless(layers.duration("limits.deadline", "0s")).unwrap_or_default();
+    Limits {
+        concurrency: u32::try_from(concurrency).unwrap_or(16),
+        adaptive: wrong.unless(layers.switch("limits.adaptive", true)).unwrap_or(true),
+        rpm: wrong.given(layers.integer("limits.rpm", 0, 10_000_000), 0),
+        tpm: wrong.given(layers.integer("limits.tpm", 0, u64::MAX / 2), 0),
+        timeout: wrong.unless(timeout(layers)).unwrap_or_default(),
+        deadline: (deadline > Duration::ZERO).then_some(deadline),
+        max_rows: wrong.given(layers.integer("limits.max_rows", 0, u64::MAX), 0),
+        max_cost: wrong
+            .unless(layers.decimal("limits.max_cost", Decimal::from(9_000_000)))
+            .flatten()
+            .map(|given| dollars(given.value)),
+        max_calls: wrong
+            .unless(layers.integer("limits.max_calls", 0, u64::MAX / 4))
+            .flatten()
+            .map(|given| given.value),
+    }
+}
+
+fn timeout(layers: &Layers) -> Result<Duration, SettingsError> {
     let timeout = layers.duration("limits.timeout", "300s")?;
     if timeout.is_zero() {
-        return Err(SettingsError::Conflict("`limits.timeout` must be longer than nothing".to_owned()));
+        let origin = crate::cli::keys::find("limits.timeout").and_then(|key| layers.raw(key));
+        let origin = origin.map(|(origin, _)| format!("{origin}: ")).unwrap_or_default();
+        return Err(SettingsError::Conflict(format!("{origin}`limits.timeout` must be longer than nothing")));
     }
-    Ok(Limits {
-        concurrency: u32::try_from(concurrency).unwrap_or(16),
-        adaptive: layers.switch("limits.adaptive", true)?,
-        rpm: layers.integer("limits.rpm", 0, 10_000_000)?.map_or(0, |given| given.value),
-        tpm: layers.integer("limits.tpm", 0, u64::MAX / 2)?.map_or(0, |given| given.value),
-        timeout,
-        deadline: (deadline > Duration::ZERO).then_some(deadline),
-        max_rows: layers.integer("limits.max_rows", 0, u64::MAX)?.map_or(0, |given| given.value),
-        max_cost: layers
-            .decimal("limits.max_cost", Decimal::from(9_000_000))?
-            .map(|given| dollars(given.value)),
-        max_calls: layers.integer("limits.max_calls", 0, u64::MAX / 4)?.map(|given| given.value),
-    })
+    Ok(timeout)
 }
 
 /// USD as an exact amount, cut below 10^-12.
@@ -315,16 +328,17 @@ fn usual_concurrency(model: &str) -> u64 {
     }
 }
 
-fn retry(layers: &Layers) -> Result<RetrySettings, SettingsError> {
-    let attempts = layers.integer("retry.attempts", 1, 1_000)?.map_or(5, |given| given.value);
-    Ok(RetrySettings {
+fn retry(layers: &Layers, wrong: &mut Wrong) -> RetrySettings {
+    let attempts = wrong.given(layers.integer("retry.attempts", 1, 1_000), 5);
+    let mut duration = |id, usual| wrong.unless(layers.duration(id, usual)).unwrap_or_default();
+    RetrySettings {
         attempts: u32::try_from(attempts).unwrap_or(5),
-        base: layers.duration("retry.base", "1s")?,
-        max_backoff: layers.duration("retry.max_backoff", "60s")?,
-        max_wait: layers.duration("retry.max_wait", "120s")?,
-        outage_patience: layers.duration("retry.outage_patience", "30m")?,
-        throttle_patience: layers.duration("retry.throttle_patience", "30m")?,
-    })
+        base: duration("retry.base", "1s"),
+        max_backoff: duration("retry.max_backoff", "60s"),
+        max_wait: duration("retry.max_wait", "120s"),
+        outage_patience: duration("retry.outage_patience", "30m"),
+        throttle_patience: duration("retry.throttle_patience", "30m"),
+    }
 }
 
 fn share(layers: &Layers, id: &str) -> Result<Share, SettingsError> {
@@ -344,12 +358,13 @@ fn output(
     layers: &Layers,
     invocation: &Invocation,
     input: &InputSettings,
-) -> Result<OutputSettings, SettingsError> {
+    wrong: &mut Wrong,
+) -> OutputSettings {
     let same = match input.format {
         InputFormat::Csv { delimiter } => OutputFormat::Csv { delimiter },
         InputFormat::Jsonl => OutputFormat::Jsonl,
     };
-    let path = match layers.text("output.path")? {
+    let path = match wrong.unless(layers.text("output.path")).flatten() {
         Some(given) if given.value == "-" => None,
         Some(given) => Some(layers.path(&given.origin, &given.value)),
         None => match &input.path {
@@ -362,15 +377,15 @@ fn output(
         (OutputFormat::Csv { delimiter: b',' }, OutputFormat::Csv { .. }) if is_csv(path.as_ref()) => same,
         (format, _) => format,
     });
-    Ok(OutputSettings {
+    OutputSettings {
         path,
         format,
-        prefix: layers.text("output.prefix")?.map(|given| given.value).unwrap_or_default(),
+        prefix: wrong.given(layers.text("output.prefix"), String::new()),
         result_field: invocation.result_field.clone(),
-        csv_safe: layers.switch("output.csv_safe", false)?,
-        accounting: layers.switch("output.accounting", true)?,
+        csv_safe: wrong.unless(layers.switch("output.csv_safe", false)).unwrap_or(false),
+        accounting: wrong.unless(layers.switch("output.accounting", true)).unwrap_or(true),
         order: OutputOrder::Input,
-    })
+    }
 }
 
 fn is_csv(path: Option<&PathBuf>) -> bool {

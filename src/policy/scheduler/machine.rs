@@ -29,6 +29,8 @@ pub struct Scheduler {
     pub(super) throttled_since: Option<Moment>,
     pub(super) notices: VecDeque<Notice>,
     pub(super) in_flight: u32,
+    /// Attempts that have come and are not in the store yet: each still holds its slot.
+    pub(super) unkept: u32,
     /// The minute of the whole run, and its numbers of the requests in flight.
     pub(super) pace: Pace,
     pub(super) paced: HashMap<Ticket, u64>,
@@ -88,6 +90,7 @@ impl Scheduler {
             throttled_since: None,
             notices: VecDeque::new(),
             in_flight: 0,
+            unkept: 0,
             finishing: VecDeque::new(),
             undurable: 0,
             groups: Groups::default(),
@@ -316,7 +319,10 @@ impl Scheduler {
     }
 
     fn assign(&mut self, now: Moment) -> Option<Assignment> {
-        if self.in_flight >= self.config.concurrency || self.ready.is_empty() || !self.breaker.may_send(now) {
+        if self.in_flight + self.unkept >= self.config.concurrency
+            || self.ready.is_empty()
+            || !self.breaker.may_send(now)
+        {
             return None;
         }
         // A canary that is to be tried again goes before anything else on its key; after that all are alike.

@@ -9,7 +9,7 @@ use crate::model::{Decoded, HttpReply, Learned, ReplyContent, Usage};
 use crate::provider::body::{self, Body};
 use crate::provider::errors::{ServerError, unwrapped};
 use crate::provider::failing::{Failing, has_content, request_id};
-use crate::provider::openai::{OpenaiRequest, stream, tool, usage};
+use crate::provider::openai::{OpenaiRequest, plain, stream, tool, usage};
 use crate::provider::{message, quirks};
 
 /// Reads a reply to a request that was encoded with `learned`.
@@ -19,8 +19,12 @@ pub(crate) fn decode(
     learned: &Learned,
     now: WallTime,
 ) -> Decoded {
-    let reader = Reader { request, reply, learned, failing: Failing { reply, now } };
-    let (content, usage) = reader.read();
+    // Where a tool is asked for, a text may stand beside its call.
+    let plain = if request.wants_tool(learned) { None } else { plain::answer(reply) };
+    let (content, usage) = match plain {
+        Some((text, usage)) => (ReplyContent::Text(text), usage),
+        None => Reader { request, reply, learned, failing: Failing { reply, now } }.read(),
+    };
     let names = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
     Decoded { content, usage, request_id: request_id(reply, &names) }
 }

@@ -6,6 +6,7 @@
 
 mod decode;
 mod encode;
+pub(super) mod plain;
 mod stream;
 mod strict;
 mod tool;

@@ -11,14 +11,14 @@ use crate::provider::count::number;
 /// Cached tokens are part of the prompt tokens everywhere here: `OpenAI` says so in `prompt_tokens_details`, `DeepSeek`
 /// by `prompt_cache_hit_tokens` and `prompt_cache_miss_tokens`, which add up to the prompt.
 pub(super) fn read(body: &Value) -> Option<Usage> {
-    let usage = body.get("usage")?;
+    of(body.get("usage")?)
+}
+
+/// [`read`] for the usage alone.
+pub(super) fn of(usage: &Value) -> Option<Usage> {
     let count = |names: &[&str]| names.iter().find_map(|name| number(usage.get(*name)?));
-    let part = |group: &str, name: &str| {
-        ["prompt", "input", "completion", "output"]
-            .iter()
-            .filter(|kind| group.contains(*kind))
-            .find_map(|kind| number(usage.get(format!("{kind}_tokens_details"))?.get(name)?))
-    };
+    let part =
+        |groups: [&str; 2], name: &str| groups.iter().find_map(|group| number(usage.get(*group)?.get(name)?));
     let hits = count(&["prompt_cache_hit_tokens"]);
     let by_cache = || Some(hits?.saturating_add(count(&["prompt_cache_miss_tokens"])?));
     let given_output = count(&["completion_tokens", "output_tokens"]);
@@ -28,15 +28,20 @@ pub(super) fn read(body: &Value) -> Option<Usage> {
         .or_else(|| Some(total?.saturating_sub(given_output?)))
         .unwrap_or(0);
     let output = given_output.or_else(|| Some(total?.saturating_sub(input))).unwrap_or(0);
-    let reasoning = part("completion output", "reasoning_tokens").unwrap_or(0);
+    let reasoning = part(OUTPUT, "reasoning_tokens").unwrap_or(0);
     // Where the three add up to the total, the server keeps reasoning apart from the output, and bills both.
     let apart = reasoning > 0 && total == Some(input.saturating_add(output).saturating_add(reasoning));
     let output = if apart { output.saturating_add(reasoning) } else { output };
-    let cached_input = part("prompt input", "cached_tokens").or(hits).unwrap_or(0).min(input);
-    let cache_write = part("prompt input", "cache_write_tokens").unwrap_or(0).min(input - cached_input);
+    let cached_input = part(INPUT, "cached_tokens").or(hits).unwrap_or(0).min(input);
+    let cache_write = part(INPUT, "cache_write_tokens").unwrap_or(0).min(input - cached_input);
     let usage = Usage { input, cached_input, cache_write, output, reasoning: reasoning.min(output) };
     (input > 0 || output > 0).then_some(usage)
 }
+
+/// Where the parts of the input stand.
+const INPUT: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
+/// Where the parts of the output stand.
+const OUTPUT: [&str; 2] = ["completion_tokens_details", "output_tokens_details"];
 
 #[cfg(test)]
 mod tests {

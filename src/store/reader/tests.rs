@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use rusqlite::StatementStatus;
 
 use super::*;
 use crate::base::WallTime;
@@ -75,6 +76,34 @@ fn every_ending_comes_back() {
     store.connection.execute("UPDATE attempts SET ending = 99 WHERE ending = 0", []).unwrap();
     let error = store.reader().unwrap().row(1, 1).unwrap_err();
     assert!(matches!(error, StoreError::Unreadable { .. }), "{error:?}");
+}
+
+#[test]
+fn attempts_of_other_runs_are_told_from_own_ones() {
+    let (_dir, store) = store();
+    let mut reader = store.reader().unwrap();
+    assert!(!reader.has_other_attempts(2).unwrap());
+    write(&store, [entry(2, valid(1, 1, 1)), entry(2, valid(AttemptKey::MAX_ROW, 1, 1))]);
+    assert!(!reader.has_other_attempts(2).unwrap());
+    assert!(reader.has_other_attempts(1).unwrap() && reader.has_other_attempts(3).unwrap());
+    assert!(reader.has_other_attempts(u64::MAX).unwrap());
+}
+
+#[test]
+fn statements_are_compiled_once() {
+    let (_dir, store) = store();
+    let mut reader = store.reader().unwrap();
+    for row in 0..5 {
+        reader.lookup(&hash(&row.to_string())).unwrap();
+        reader.lookup_failure(row, &hash(&row.to_string())).unwrap();
+        reader.rows_after(row, row, 2).unwrap();
+        reader.finished(row, &mut |_, _, _| ()).unwrap();
+    }
+    for sql in [VALID, FAILED, ATTEMPTS, EXCEPTIONS, CLOSED, REPLAYED] {
+        let statement = reader.connection.prepare_cached(sql).unwrap();
+        assert!(statement.get_status(StatementStatus::Run) >= 5, "{sql}");
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+    }
 }
 
 #[test]

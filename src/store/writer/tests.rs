@@ -12,7 +12,12 @@ type Told = Receiver<Result<Vec<u64>, Arc<StoreError>>>;
 
 fn telling() -> (OnCommit, Told) {
     let (tell, told) = sync_channel(64);
-    (Box::new(move |result| tell.send(result).unwrap()), told)
+    let tell = move |result| match result {
+        Ok(Written::Durable(tokens)) => tell.send(Ok(tokens)).unwrap(),
+        Ok(Written::Kept(_)) => {}
+        Err(error) => tell.send(Err(error)).unwrap(),
+    };
+    (Box::new(tell), told)
 }
 
 fn silent() -> OnCommit {
@@ -36,10 +41,10 @@ fn tokens_come_back_when_others_can_see_the_rows() {
     let (_dir, store) = store();
     let (tell, told) = sync_channel(64);
     let path = store.path().to_owned();
-    let on_commit = Box::new(move |result: Result<Vec<u64>, Arc<StoreError>>| {
+    let on_commit = Box::new(move |result: Result<Written, Arc<StoreError>>| {
         let other = Connection::open(&path).unwrap();
-        let seen: Vec<_> = result
-            .unwrap()
+        let Ok(Written::Durable(tokens)) = result else { return };
+        let seen: Vec<_> = tokens
             .into_iter()
             .map(|token| {
                 let key = AttemptKey::new(1, Ticket { row: token, sample: 1, attempt: 1 }).unwrap();
