@@ -17,7 +17,7 @@ pub struct Checked {
     pub selected: u64,
     /// BLAKE3 of the file's bytes when the selection needs the whole file (all rows, or a random pick); else of those
     /// up to the end of the last selected record, so that rows appended later do not matter. In an encoding other
-    /// than UTF-8 a part of a file is digested as the text that it decodes to.
+    /// than UTF-8, and of a compressed file, a part is digested as the text that it decodes to.
     pub digest: Digest,
     /// The file's size in bytes.
     pub bytes: u64,

@@ -14,6 +14,8 @@ pub(super) enum TextFault {
     Undecodable { line: u64, offset: u64, encoding: &'static str },
     #[error("compressed with {0}")]
     Compressed(&'static str),
+    #[error("the {with} archive {what}")]
+    Damaged { with: &'static str, what: &'static str },
 }
 
 /// A file as text.

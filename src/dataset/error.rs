@@ -20,13 +20,23 @@ pub enum DatasetError {
         /// The file as given.
         file: String,
     },
-    /// It begins with the magic bytes of gzip or Zstandard.
-    #[error("{file} is compressed ({with}); unpack it, or pipe its unpacked content into `-`")]
+    /// It begins with the magic bytes of gzip or Zstandard, and its name does not say so.
+    #[error("{file} is compressed ({with}){}", way_to_unpack(file))]
     Compressed {
         /// The file as given.
         file: String,
         /// `gzip` or `zstd`.
         with: &'static str,
+    },
+    /// A compressed file ends too early, or its checksum does not fit.
+    #[error("the archive {file} {what} ({with}); fetch or make it again")]
+    Damaged {
+        /// The file as given.
+        file: String,
+        /// `gzip` or `zstd`.
+        with: &'static str,
+        /// What is wrong with it, as in `is cut off`.
+        what: &'static str,
     },
     /// Size or time of change are not those of the check pass.
     #[error("{file} has changed since it was checked; run again when it is complete")]
@@ -132,6 +142,14 @@ pub enum DatasetError {
         #[source]
         source: rusqlite::Error,
     },
+}
+
+fn way_to_unpack(file: &str) -> &'static str {
+    if file == "-" {
+        "; unpack it on the way, as in `gzip -dc in.jsonl.gz | verify run -`"
+    } else {
+        ", which its name does not say; let it end in .gz or .zst, or unpack it"
+    }
 }
 
 fn hint(encoding: &str) -> &'static str {

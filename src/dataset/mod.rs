@@ -3,10 +3,10 @@
 //! What it is for: [`Source`] reads a CSV or JSONL file as a stream. [`Source::check`] is the first pass: it reads to
 //! the last selected row, finds what is malformed and takes size, time and digest. [`Source::rows`] is every later
 //! pass: the same rows again, as long as the file is the same. Bytes come through a chain of `Read`s: file, digest,
-//! (a decompressor has its place here), decoder, feed; records are cut out of the feed's one buffer.
+//! decompressor, decoder, feed; records are cut out of the feed's one buffer.
 //!
 //! It uses `base` and `model`. Record boundaries of CSV are `csv-core`'s, JSON syntax is `serde_json`'s, other
-//! encodings are `encoding_rs`'s.
+//! encodings are `encoding_rs`'s, compressed files are `flate2`'s and `zstd`'s.
 //!
 //! What never happens here: a file is held in memory, however many rows it has (one record is, up to `max_record`);
 //! a value is changed, trimmed or interpreted; a template, a schema or an output is known. All that is
@@ -27,6 +27,7 @@ mod source;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 pub use checked::{Checked, Problem, Problems};
 pub use error::DatasetError;

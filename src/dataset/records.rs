@@ -248,6 +248,7 @@ pub(super) fn read_error(file: &str, error: io::Error) -> DatasetError {
             DatasetError::Undecodable { file, line, offset, encoding }
         }
         Some(&TextFault::Compressed(with)) => DatasetError::Compressed { file, with },
+        Some(&TextFault::Damaged { with, what }) => DatasetError::Damaged { file, with, what },
         None => DatasetError::Unreadable { file, source: error },
     }
 }

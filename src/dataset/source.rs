@@ -11,6 +11,7 @@ use crate::dataset::encoding::text_of;
 use crate::dataset::ids::{self, IdIndex};
 use crate::dataset::records::{Parsed, Records, read_error, stops};
 use crate::dataset::select::{Chosen, Pick};
+use crate::dataset::unpack::unpacked;
 use crate::dataset::{Checked, DatasetError, Problem, Problems, Rows};
 use crate::model::{Header, InputFormat, InputRow, InputSettings, Selection};
 
@@ -168,8 +169,8 @@ impl Source {
             Some(tally) => Box::new(Tallied { inner: file, tally }),
             None => Box::new(file),
         };
-        // A decompressor's place is here, between the file's bytes and their decoding.
-        let text = text_of(raw, self.settings.encoding).map_err(|error| read_error(&self.shown_as, error))?;
+        let text = unpacked(&self.file, raw).and_then(|raw| text_of(raw, self.settings.encoding));
+        let text = text.map_err(|error| read_error(&self.shown_as, error))?;
         Records::open(text, &self.settings, &self.shown_as, digested)
     }
 

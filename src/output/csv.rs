@@ -112,12 +112,13 @@ impl<W: Write> CsvWriter<W> {
         self.writer.flush()
     }
 
-    /// Writes the header if no row has, and puts out what is buffered.
-    pub fn finish(&mut self) -> io::Result<()> {
+    /// Writes the header if no row has, puts out what is buffered, and gives the place back.
+    pub fn into_inner(mut self) -> io::Result<W> {
         if self.has_columns {
             self.write_header()?;
         }
-        self.flush()
+        self.flush()?;
+        self.writer.into_inner().map_err(csv::IntoInnerError::into_error)
     }
 
     fn write_header(&mut self) -> io::Result<()> {

@@ -47,12 +47,6 @@ pub enum OutputError {
         /// The output as given.
         name: String,
     },
-    /// The name asks for a compressed file.
-    #[error("{name}: compressed output is not written; leave .gz or .zst off")]
-    Compressed {
-        /// The output as given.
-        name: String,
-    },
     /// Two columns or members of the output would have one name.
     #[error(
         "{first} and {second} would both be named `{column}` in the output; choose other names with {flag}"
@@ -94,7 +88,6 @@ impl OutputError {
             Self::Closed { .. } | Self::Full { .. } | Self::Write { .. } | Self::Unwritable { .. } => false,
             Self::Folder { .. }
             | Self::InputItself { .. }
-            | Self::Compressed { .. }
             | Self::Collision { .. }
             | Self::TooManyColumns { .. } => true,
         }

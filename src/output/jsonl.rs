@@ -54,6 +54,11 @@ impl<W: Write> JsonlWriter<W> {
         self.writer.flush()
     }
 
+    /// Puts out what is buffered, and gives the place back.
+    pub fn into_inner(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+
     /// The row's object without its last `}`; whether it has no members.
     fn open_object(&mut self, content: &RowContent) -> bool {
         match content {

@@ -16,6 +16,7 @@ mod error;
 mod jsonl;
 mod members;
 mod name;
+mod sink;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,8 @@ pub use csv::CsvWriter;
 pub use error::OutputError;
 pub use jsonl::JsonlWriter;
 pub use members::has_member;
-pub use name::{default_output, output_format_of};
+pub use name::{default_output, output_format_for};
+pub use sink::Sink;
 pub use target::Target;
 pub use whole::write_whole;
 pub use writer::OutputWriter;

@@ -19,7 +19,7 @@ pub fn default_output(input: &Path) -> PathBuf {
 }
 
 /// The format that the extension names, as for an input. `None` for any other: the input's format is meant.
-pub fn output_format_of(path: &Path) -> Option<OutputFormat> {
+fn output_format_of(path: &Path) -> Option<OutputFormat> {
     let path = without_compression(path);
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(OutputFormat::Csv { delimiter: b',' }),
@@ -29,8 +29,17 @@ pub fn output_format_of(path: &Path) -> Option<OutputFormat> {
     }
 }
 
+/// The format of an output at `path`, `None` for standard output, of an input whose own format is `same`: what the
+/// extension names, else the input's. The output of a CSV keeps its delimiter, unless the name says tabs.
+pub fn output_format_for(path: Option<&Path>, same: OutputFormat) -> OutputFormat {
+    match (path.and_then(output_format_of), same) {
+        (None | Some(OutputFormat::Csv { delimiter: b',' }), OutputFormat::Csv { .. }) | (None, _) => same,
+        (Some(named), _) => named,
+    }
+}
+
 /// Whether the name ends as that of a compressed file.
-pub(super) fn is_compressed(path: &Path) -> bool {
+fn is_compressed(path: &Path) -> bool {
     let extension = path.extension().and_then(|text| text.to_str()).unwrap_or_default();
     extension.eq_ignore_ascii_case("gz") || extension.eq_ignore_ascii_case("zst")
 }

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::output::OutputError;
-use crate::output::name::is_compressed;
+use crate::output::{OutputError, Sink};
 
 /// Links that are followed before they count as a circle, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -47,9 +46,6 @@ impl Target {
             };
         };
         let name = path.display().to_string();
-        if is_compressed(path) {
-            return Err(OutputError::Compressed { name });
-        }
         let unwritable = |source| OutputError::Unwritable { name: name.clone(), source };
         let present = match fs::metadata(path) {
             Ok(metadata) => Some(metadata),
@@ -93,9 +89,9 @@ impl Target {
         &self.name
     }
 
-    /// Opens the place. What is written to the result is unbuffered. A FIFO waits here for its reader. A second call
+    /// Opens the place. What is written to the result is unbuffered, and compressed where the name says so. A FIFO waits here for its reader. A second call
     /// begins a regular file anew.
-    pub fn begin(&mut self) -> Result<File, OutputError> {
+    pub fn begin(&mut self) -> Result<Sink, OutputError> {
         let opened = match &mut self.place {
             Place::Stdout => stdout(),
             Place::Stream(path) => OpenOptions::new().write(true).open(path),
@@ -105,7 +101,11 @@ impl Target {
                 file
             }),
         };
-        opened.map_err(|error| OutputError::writing(&self.name, error))
+        let sink = opened.and_then(|file| match self.place {
+            Place::Stdout => Ok(Sink::plain(file)),
+            _ => Sink::new(Path::new(&self.name), file),
+        });
+        sink.map_err(|error| OutputError::writing(&self.name, error))
     }
 
     /// Ends a complete output: a regular file is on disk and has replaced whatever had its name, and a partial one
@@ -326,7 +326,6 @@ mod tests {
         assert!(matches!(place.prepare("."), Err(OutputError::Folder { .. })));
         assert!(matches!(place.prepare("none/out.csv"), Err(OutputError::Unwritable { .. })));
         assert!(matches!(place.prepare("in.csv/out.csv"), Err(OutputError::Unwritable { .. })));
-        assert!(matches!(place.prepare("out.csv.gz"), Err(OutputError::Compressed { .. })));
         symlink("circle", place.path("circle")).unwrap();
         assert!(matches!(place.prepare("circle"), Err(OutputError::Unwritable { .. })));
     }

@@ -287,6 +287,7 @@ fn names_that_collide_are_refused() {
     assert!(check_names(&jsonl, Some(&header(&["verify", "answer"])), &[]).is_ok());
 }
 
+#[derive(Debug)]
 struct Broken(io::ErrorKind);
 
 impl Write for Broken {

@@ -11,7 +11,8 @@ use crate::output::{OutputError, Target};
 /// Those of [`Target`].
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     let mut target = Target::prepare(Some(path), Path::new(""))?;
-    let written = target.begin()?.write_all(bytes);
+    let mut sink = target.begin()?;
+    let written = sink.write_all(bytes).and_then(|()| sink.finish());
     if let Err(error) = written {
         let failed = OutputError::writing(target.name(), error);
         target.abandon();

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use crate::model::{Header, InputRow, LineEnd, OutputFormat, OutputSettings, RowResult};
-use crate::output::{CsvWriter, JsonlWriter, OutputError};
+use crate::output::{CsvWriter, JsonlWriter, OutputError, Sink};
 
 /// Joins input rows with their results and writes them, in the order in which they are given. Buffered: call
-/// [`OutputWriter::finish`] at the end.
+/// [`OutputWriter::close`] at the end.
 #[derive(Debug)]
 pub struct OutputWriter<W: Write> {
     name: String,
@@ -63,12 +63,20 @@ impl<W: Write> OutputWriter<W> {
         .map_err(|error| OutputError::writing(&self.name, error))
     }
 
-    /// Ends the output: a CSV without rows gets its header, and everything buffered is put out.
-    pub fn finish(mut self) -> Result<(), OutputError> {
-        match &mut self.format {
-            Format::Csv(writer) => writer.finish(),
-            Format::Jsonl(writer) => writer.flush(),
+    /// Ends the rows: a CSV without any gets its header, and everything buffered is put out.
+    pub fn finish(self) -> Result<W, OutputError> {
+        match self.format {
+            Format::Csv(writer) => writer.into_inner(),
+            Format::Jsonl(writer) => writer.into_inner(),
         }
         .map_err(|error| OutputError::writing(&self.name, error))
+    }
+}
+
+impl OutputWriter<Sink> {
+    /// Ends the output as a whole: the rows, and what ends a compressed file.
+    pub fn close(self) -> Result<(), OutputError> {
+        let name = self.name.clone();
+        self.finish()?.finish().map_err(|error| OutputError::writing(&name, error))
     }
 }

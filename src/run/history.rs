@@ -101,6 +101,11 @@ impl RowJudge {
         }
     }
 
+    /// The top-level properties of an answer, which become columns of a CSV.
+    pub fn schema_properties(&self) -> &[String] {
+        self.reader.schema().properties()
+    }
+
     pub(super) fn planned(&self) -> u16 {
         self.ensemble.samples
     }

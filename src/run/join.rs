@@ -1,11 +1,10 @@
 //! The input again, in order, joined with what the store holds of each row.
 
 use std::collections::VecDeque;
-use std::io::Write;
 
 use crate::dataset::{Rows, Source};
 use crate::model::{AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
-use crate::output::{OutputError, OutputWriter};
+use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
 use crate::run::error::RunError;
 use crate::run::history::RowJudge;
@@ -42,11 +41,11 @@ const PAGE: usize = 256;
 
 impl Join<'_> {
     /// Goes through all rows in order, counts them, and writes them where there is a writer.
-    pub(super) fn run<W: Write>(
+    pub(super) fn run(
         &self,
         rows: Rows,
         mut store: Reader,
-        mut writer: Option<OutputWriter<W>>,
+        mut writer: Option<OutputWriter<Sink>>,
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
         let mut page: VecDeque<RowHistory> = VecDeque::new();
@@ -85,7 +84,7 @@ impl Join<'_> {
             }
         }
         if let Some(writer) = writer
-            && let Err(error) = writer.finish()
+            && let Err(error) = writer.close()
         {
             joined.output = Some(error);
         }

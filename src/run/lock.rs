@@ -1,5 +1,6 @@
 //! One process a job: a lock of the kernel on a file, which a dead process cannot leave behind.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -18,7 +19,7 @@ impl JobLock {
     /// Takes the lock of a job in the state folder `dir`, or says who has it.
     pub fn take(dir: &Path, job: Digest, pid: u32, host: &str) -> Result<Self, RunError> {
         let folder = dir.join("jobs");
-        let path = folder.join(format!("{}.lock", &job.to_hex()[..32]));
+        let path = folder.join(file_name(job));
         let failed = |source| RunError::Lock { path: path.clone(), source };
         private_folder(&folder).map_err(failed)?;
         let mut file = private_file(&path).map_err(failed)?;
@@ -41,8 +42,21 @@ impl JobLock {
 
     /// Whether some process holds the lock of a job.
     pub fn is_held(dir: &Path, job: Digest) -> bool {
-        let path = dir.join("jobs").join(format!("{}.lock", &job.to_hex()[..32]));
+        let path = dir.join("jobs").join(file_name(job));
         File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Whether some process holds the lock of a job other than these.
+    pub fn is_any_held(dir: &Path, but: &BTreeSet<Digest>) -> bool {
+        let names: BTreeSet<String> = but.iter().map(|job| file_name(*job)).collect();
+        let Ok(entries) = std::fs::read_dir(dir.join("jobs")) else { return false };
+        entries
+            .flatten()
+            .filter(|entry| !entry.file_name().to_str().is_some_and(|name| names.contains(name)))
+            .any(|entry| {
+                File::open(entry.path())
+                    .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+            })
     }
 
     /// Notes which run the job works on.
@@ -58,6 +72,10 @@ impl JobLock {
         self.file.write_all(text.as_bytes())?;
         self.file.flush()
     }
+}
+
+fn file_name(job: Digest) -> String {
+    format!("{}.lock", &job.to_hex()[..32])
 }
 
 #[cfg(unix)]
@@ -94,6 +112,8 @@ mod tests {
         let refused = JobLock::take(dir.path(), job, 42, "here").unwrap_err().to_string();
         assert!(refused.contains("pid 41, host here") && refused.contains(&run.to_string()), "{refused}");
         assert!(JobLock::take(dir.path(), Digest::of(b"other"), 42, "here").is_ok());
+        assert!(JobLock::is_any_held(dir.path(), &BTreeSet::new()));
+        assert!(!JobLock::is_any_held(dir.path(), &BTreeSet::from([job])));
         drop(first);
         assert!(JobLock::take(dir.path(), job, 42, "here").is_ok());
     }

@@ -2,7 +2,8 @@
 //!
 //! What it is for: [`execute`] joins input, prompt, provider, answer, store and output around the scheduler. The
 //! feed reads, renders and looks stored answers up on a thread of its own; the driver owns the scheduler and does
-//! as it says; workers make one attempt each; the join reads the input again and writes what the store says of it.
+//! as it says; workers make one attempt each; the join reads the input again and writes what the store says of it, at the end
+//! of an execution or for an [`export`].
 //! It uses every floor beneath. What a person typed and what a person reads is `cli`'s.
 //! What never happens here: a policy. When to send, how long to wait, what a row becomes and when to stop is asked
 //! of `policy`; text for people is made from facts by `report` and `cli`.
@@ -13,6 +14,7 @@ mod driven;
 mod driver;
 mod error;
 mod execute;
+mod export;
 mod feed;
 mod history;
 mod identity;
@@ -29,6 +31,7 @@ mod worker;
 pub use credentials::{Credential, Credentials};
 pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
+pub use export::{Export, Exported, export};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
 pub use live::Observer;

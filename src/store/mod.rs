@@ -21,6 +21,7 @@ mod migrate;
 mod open;
 mod reader;
 mod record;
+mod removal;
 mod runs;
 mod writer;
 

@@ -5,10 +5,18 @@
 //! It uses `clap` and `cli/keys`.
 //! What never happens here: a value is interpreted beyond its form.
 
+mod check;
+mod export;
+mod job;
 mod program;
 mod read;
 mod run;
+mod runs;
 
+pub(crate) use check::CheckArgs;
+pub(crate) use export::ExportArgs;
+pub(crate) use job::JobArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use runs::{RunsArgs, Which};

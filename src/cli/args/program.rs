@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{read, run};
+use crate::cli::args::{check, export, read, run, runs};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -16,7 +16,10 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run::command())
+        .subcommand(check::command())
         .subcommand(read::status())
         .subcommand(read::show())
+        .subcommand(runs::command())
+        .subcommand(export::command())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

@@ -20,26 +20,28 @@ pub(crate) struct ShowArgs {
     pub(crate) row: u64,
 }
 
-fn shared(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("state")
-                .long("state")
-                .value_name("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]"),
-        )
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(["text", "json"])
-                .default_value("text")
-                .help("text or json"),
-        )
+/// Where the state is.
+pub(super) fn state_argument() -> Arg {
+    Arg::new("state")
+        .long("state")
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where answers are kept [default: .verify here, or beside verify.toml here or above]")
 }
 
-fn run_argument() -> Arg {
+/// The place of the state, and the format.
+pub(super) fn shared(command: Command) -> Command {
+    command.arg(state_argument()).arg(
+        Arg::new("format")
+            .long("format")
+            .value_name("FORMAT")
+            .value_parser(["text", "json"])
+            .default_value("text")
+            .help("text or json"),
+    )
+}
+
+pub(super) fn run_argument() -> Arg {
     Arg::new("run").value_name("RUN").help("A run: its id, a unique prefix of 4 or more characters, or last")
 }
 
@@ -71,7 +73,12 @@ pub(super) fn show() -> Command {
 impl ReadArgs {
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         Self {
-            run: matches.get_one::<String>("run").cloned().unwrap_or_else(|| "last".to_owned()),
+            run: matches
+                .try_get_one::<String>("run")
+                .ok()
+                .flatten()
+                .cloned()
+                .unwrap_or_else(|| "last".to_owned()),
             state: matches.get_one::<PathBuf>("state").cloned(),
             json: matches.get_one::<String>("format").is_some_and(|format| format == "json"),
         }

@@ -2,16 +2,19 @@
 
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::cli::args::{ReadArgs, RunArgs, ShowArgs};
-use crate::cli::commands::{Context, mock, run, show, status};
+use crate::cli::args::{CheckArgs, ExportArgs, ReadArgs, RunArgs, RunsArgs, ShowArgs};
+use crate::cli::commands::{Context, check_command, export, mock, run, runs, show, status};
 use crate::cli::failure::Failure;
 
 /// Runs the command that was typed. Returns its exit code.
 pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Failure> {
     match matches.subcommand() {
         Some(("run", matches)) => run::run(&RunArgs::read(matches), context),
+        Some(("check", matches)) => check_command::run(&CheckArgs::read(matches), context),
         Some(("status", matches)) => status::run(&ReadArgs::read(matches), context),
         Some(("show", matches)) => show::run(&ShowArgs::read(matches), context),
+        Some(("runs", matches)) => runs::run(&RunsArgs::read(matches), context),
+        Some(("export", matches)) => export::run(&ExportArgs::read(matches), context),
         Some(("mock", matches)) => {
             let args = mock::MockArgs::from_arg_matches(matches)
                 .map_err(|error| Failure::usage(error.to_string()))?;

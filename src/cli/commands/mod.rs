@@ -5,13 +5,17 @@
 //! What never happens here: a command of one file reaches into another file's command.
 
 mod check;
+mod check_command;
 mod context;
 mod dispatch;
+mod export;
 mod mock;
 mod record;
 mod run;
+mod runs;
 mod show;
 mod source;
+mod stand;
 mod status;
 
 pub(crate) use context::Context;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Reader, Schema};
 use crate::model::{
-    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, PromptSettings,
-    Ragged, Rule, Selection, Settings,
+    AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, OutputFormat,
+    OutputOrder, OutputSettings, PromptSettings, Ragged, Rule, Selection, Settings,
 };
 use crate::run::RowJudge;
 
@@ -21,6 +21,8 @@ pub(super) struct Record {
     pub(super) command: String,
     pub(super) answer: AnswerRecord,
     pub(super) ensemble: EnsembleRecord,
+    #[serde(default)]
+    pub(super) output: OutputRecord,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,6 +36,38 @@ pub(super) struct InputRecord {
     pad: bool,
     id: Option<String>,
     max_record: usize,
+    #[serde(default)]
+    selection: SelectionRecord,
+}
+
+/// Which rows the run has taken.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+enum SelectionRecord {
+    #[default]
+    All,
+    First(u64),
+    Ranges(Vec<(u64, u64)>),
+    Pick {
+        count: u64,
+        seed: u64,
+    },
+}
+
+/// How the run writes its output, but for the place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct OutputRecord {
+    prefix: String,
+    result_field: String,
+    csv_safe: bool,
+    accounting: bool,
+}
+
+impl Default for OutputRecord {
+    fn default() -> Self {
+        let (prefix, result_field) = (String::new(), "verify".to_owned());
+        Self { prefix, result_field, csv_safe: false, accounting: true }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,6 +108,12 @@ impl Record {
                 pad: input.ragged == Ragged::Pad,
                 id: input.id_column.clone(),
                 max_record: input.max_record,
+                selection: match &input.selection {
+                    Selection::All => SelectionRecord::All,
+                    Selection::First(count) => SelectionRecord::First(*count),
+                    Selection::Ranges(ranges) => SelectionRecord::Ranges(ranges.clone()),
+                    Selection::Pick { count, seed } => SelectionRecord::Pick { count: *count, seed: *seed },
+                },
             },
             model: settings.call.model.clone(),
             system: settings.prompt.system.clone(),
@@ -93,6 +133,12 @@ impl Record {
                 auto_pass: settings.ensemble.auto_pass.to_string(),
                 auto_fail: settings.ensemble.auto_fail.to_string(),
                 early_stop: settings.ensemble.early_stop,
+            },
+            output: OutputRecord {
+                prefix: settings.output.prefix.clone(),
+                result_field: settings.output.result_field.clone(),
+                csv_safe: settings.output.csv_safe,
+                accounting: settings.output.accounting,
             },
         }
     }
@@ -136,7 +182,40 @@ impl Record {
     }
 }
 
+impl OutputRecord {
+    /// The output in another place.
+    pub(super) fn settings(&self, path: Option<std::path::PathBuf>, format: OutputFormat) -> OutputSettings {
+        OutputSettings {
+            path,
+            format,
+            prefix: self.prefix.clone(),
+            result_field: self.result_field.clone(),
+            csv_safe: self.csv_safe,
+            accounting: self.accounting,
+            order: OutputOrder::Input,
+        }
+    }
+}
+
 impl InputRecord {
+    /// The name of the copy of standard input in the state folder, if the run has read that.
+    pub(super) fn spool(&self) -> Option<std::ffi::OsString> {
+        let name = self.file.file_name().filter(|_| self.shown_as == "-")?;
+        name.to_str().is_some_and(|name| name.starts_with("spool-")).then(|| name.to_owned())
+    }
+
+    /// The input as the run has read it.
+    pub(super) fn whole(&self) -> InputSettings {
+        let selection = match &self.selection {
+            SelectionRecord::All => Selection::All,
+            SelectionRecord::First(count) => Selection::First(*count),
+            SelectionRecord::Ranges(ranges) => Selection::Ranges(ranges.clone()),
+            SelectionRecord::Pick { count, seed } => Selection::Pick { count: *count, seed: *seed },
+        };
+        let bad_rows = if self.keep_bad { BadRows::Keep } else { BadRows::Stop };
+        InputSettings { selection, bad_rows, id_column: self.id.clone(), ..self.settings(0) }
+    }
+
     /// The input with one row selected.
     pub(super) fn settings(&self, row: u64) -> InputSettings {
         let encoding =

@@ -1,7 +1,5 @@
 //! `verify run`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{Clock as _, Secret, SystemClock};
@@ -9,10 +7,10 @@ use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
 use crate::cli::commands::record::Record;
-use crate::cli::commands::source::input_settings;
+use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
-use crate::cli::settings::{ConfigFile, Invocation, Layers, Resolved, resolve};
+use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
 use crate::model::{CallSettings, KeySettings, KeySource, Settings};
 use crate::output::Target;
@@ -23,29 +21,22 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let mut config = read_config(args, context)?;
+    let mut config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
-    let state = context.state_folder(args.state.as_deref(), config.as_ref());
+    let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let retry = args
         .retry
         .as_deref()
         .map(Retry::parse)
         .transpose()
         .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
-    let variables: BTreeMap<String, String> = context.environment.of_the_program();
     let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
-    let layers = Layers::new(args.flags.clone(), variables, config);
-    let invocation = Invocation {
-        input: input_settings(args, &state, clock.wall())?,
-        columns: args.columns.clone(),
-        key_env: args.key_env.clone(),
-        price: args.price.clone(),
-        result_field: args.result_field.clone(),
-    };
+    let layers = layers(&args.job, context, config);
+    let invocation = invocation(&args.job, &state, clock.wall())?;
     let Resolved { settings, price, warnings } = match resolve(&layers, &invocation) {
         Ok(resolved) if wrong.is_empty() => resolved,
         Ok(_) => return Err(wrong.into()),
@@ -142,19 +133,6 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
         return Ok(141);
     }
     Ok(code)
-}
-
-fn read_config(args: &RunArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
-    let named =
-        args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
-    let is_stdin = args.input.as_os_str() == "-";
-    let beside = args.input.parent().filter(|_| !is_stdin);
-    let folder = match beside {
-        Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
-        other => other,
-    };
-    let path = named.or_else(|| ConfigFile::discover(folder, context.environment.working_directory()));
-    Ok(path.map(|path| ConfigFile::read(&path)).transpose()?)
 }
 
 /// Connections are files: more of them need a higher limit.

@@ -1,18 +1,46 @@
-//! From arguments to an input.
+//! From arguments to an input and the layers of its configuration.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::{Digest, WallTime};
-use crate::cli::args::RunArgs;
+use crate::cli::args::JobArgs;
+use crate::cli::commands::Context;
 use crate::cli::failure::Failure;
+use crate::cli::settings::{ConfigFile, Invocation, Layers};
 use crate::dataset::{format_of, parse_ranges, spool};
 use crate::model::{BadRows, Encoding, InputFormat, InputPath, InputSettings, Ragged, Selection};
 
+/// The configuration that is named, or found beside the input, here or above.
+pub(super) fn read_config(args: &JobArgs, context: &Context) -> Result<Option<ConfigFile>, Failure> {
+    let named =
+        args.config.clone().or_else(|| context.environment.variable("VERIFY_CONFIG").map(PathBuf::from));
+    let is_stdin = args.input.as_os_str() == "-";
+    let folder = args.input.parent().filter(|_| !is_stdin);
+    let path = named.or_else(|| ConfigFile::discover(folder, context.environment.working_directory()));
+    Ok(path.map(|path| ConfigFile::read(&path)).transpose()?)
+}
+
+/// Flags, variables and file.
+pub(super) fn layers(args: &JobArgs, context: &Context, config: Option<ConfigFile>) -> Layers {
+    Layers::new(args.flags.clone(), context.environment.of_the_program(), config)
+}
+
+/// What the arguments say besides keys. Standard input is read to its end first, into the folder `spool`.
+pub(super) fn invocation(args: &JobArgs, spool: &Path, now: WallTime) -> Result<Invocation, Failure> {
+    Ok(Invocation {
+        input: input_settings(args, spool, now)?,
+        columns: args.columns.clone(),
+        key_env: args.key_env.clone(),
+        price: args.price.clone(),
+        result_field: args.result_field.clone(),
+    })
+}
+
 /// The input that the arguments name, before its id column is known. Standard input is read to its end first, into
 /// the state folder.
-pub(super) fn input_settings(args: &RunArgs, state: &Path, now: WallTime) -> Result<InputSettings, Failure> {
+fn input_settings(args: &JobArgs, state: &Path, now: WallTime) -> Result<InputSettings, Failure> {
     let is_stdin = args.input.as_os_str() == "-";
     let format = format(args, is_stdin)?;
     let path = if is_stdin {
@@ -33,7 +61,7 @@ pub(super) fn input_settings(args: &RunArgs, state: &Path, now: WallTime) -> Res
     })
 }
 
-fn format(args: &RunArgs, is_stdin: bool) -> Result<InputFormat, Failure> {
+fn format(args: &JobArgs, is_stdin: bool) -> Result<InputFormat, Failure> {
     let delimiter = args.delimiter.as_deref().map(delimiter).transpose()?;
     let told = match args.input_format.as_deref() {
         Some("csv") => Some(InputFormat::Csv { delimiter: b',' }),
@@ -76,7 +104,7 @@ fn encoding(label: Option<&str>) -> Result<Encoding, Failure> {
     }
 }
 
-fn selection(args: &RunArgs) -> Result<Selection, Failure> {
+fn selection(args: &JobArgs) -> Result<Selection, Failure> {
     if let Some(count) = args.limit {
         return Ok(Selection::First(count));
     }

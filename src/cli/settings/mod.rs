@@ -6,6 +6,7 @@
 //! What never happens here: a credential is read (only its name is), or a request is made.
 
 mod answer;
+mod effective;
 mod error;
 mod file;
 mod keys;
@@ -15,6 +16,7 @@ mod resolve;
 mod values;
 mod wrong;
 
+pub(crate) use effective::{Effective, effective};
 pub(crate) use error::SettingsError;
 pub(crate) use file::ConfigFile;
 pub(crate) use layers::Layers;

@@ -1,6 +1,5 @@
 //! From layers to settings.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
@@ -21,7 +20,7 @@ use crate::model::{
     CallSettings, Ensemble, GateSettings, InputFormat, InputSettings, Limits, OutputFormat, OutputOrder,
     OutputSettings, PromptSettings, ProviderKind, RetrySettings, Rule, Sampling, Settings, Share, Structured,
 };
-use crate::output::{default_output, output_format_of};
+use crate::output::{default_output, output_format_for};
 use crate::policy::parse_share;
 use crate::provider::{Endpoint, Price, PriceTable, endpoint, infer_provider};
 
@@ -372,11 +371,7 @@ fn output(
             crate::model::InputPath::Stdin { .. } => None,
         },
     };
-    let format = path.as_deref().and_then(output_format_of).map_or(same, |format| match (format, same) {
-        // The output of a CSV keeps its delimiter, unless the name says tabs.
-        (OutputFormat::Csv { delimiter: b',' }, OutputFormat::Csv { .. }) if is_csv(path.as_ref()) => same,
-        (format, _) => format,
-    });
+    let format = output_format_for(path.as_deref(), same);
     OutputSettings {
         path,
         format,
@@ -386,8 +381,4 @@ fn output(
         accounting: wrong.unless(layers.switch("output.accounting", true)).unwrap_or(true),
         order: OutputOrder::Input,
     }
-}
-
-fn is_csv(path: Option<&PathBuf>) -> bool {
-    path.and_then(|path| path.extension()).is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
 }
