@@ -50,6 +50,7 @@ fn ask(verify: Verify, url: &str) -> Verify {
         "--column",
         "echo=string",
         "--accounting=false",
+        "--adaptive=false",
         "--concurrency",
         &WORKERS.to_string(),
     ])
@@ -198,7 +199,7 @@ fn samples_are_kept_as_they_land() {
                 "row {{ id }}",
             ])
             .args(["--column", "good=boolean", "--column", "n=integer", "--verdict", "good"])
-            .args(["--samples", "3", "--concurrency", "2"])
+            .args(["--samples", "3", "--adaptive=false", "--concurrency", "2"])
     };
     let running = ask(verify.again()).spawn();
     // Three samples of each of the four rows; the other worker goes on beside the one that hangs.

@@ -33,6 +33,7 @@ fn ask(verify: Verify, url: &str, prompt: &str) -> Verify {
     verify.args(["run", "in.jsonl", "--model", "m", "--base-url", url, "--prompt", prompt]).args([
         "--column",
         "echo=string",
+        "--adaptive=false",
         "--concurrency",
         "8",
     ])
@@ -72,7 +73,7 @@ fn the_lock_holds_for_every_way_of_asking_and_ends_with_its_process() {
     let provider = Provider::start(|call| if call.n == 1 { echo(call) } else { Reply::never() });
     let verify = Verify::new().file("in.jsonl", numbered(10));
     let first = ask(verify.again(), &provider.url(), "{{ id }}").spawn();
-    provider.wait_for_in_flight(8);
+    provider.wait_for_calls(9);
     for more in [
         &[][..],
         &["--new"],

@@ -63,7 +63,7 @@ fn rows_of_a_jsonl_file_come_back_in_order_from_the_mock_provider() {
     let verify = Verify::new().file("in.jsonl", numbered(rows));
     let over_http = verify
         .args(ask)
-        .args(["--model", "m", "--base-url", &mock.openai(), "--concurrency", "64"])
+        .args(["--model", "m", "--base-url", &mock.openai(), "--adaptive=false", "--concurrency", "64"])
         .run()
         .expect_code(0);
     let lines = assert_rows_in_order(&over_http, "in.verified.jsonl", rows);
@@ -86,7 +86,17 @@ fn every_answer_stands_at_the_row_that_asked() {
     let provider = Provider::start(echo);
     let outcome = Verify::new()
         .file("in.jsonl", numbered(rows))
-        .args(["run", "in.jsonl", "--model", "m", "--base-url", &provider.url(), "--concurrency", "64"])
+        .args([
+            "run",
+            "in.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            &provider.url(),
+            "--adaptive=false",
+            "--concurrency",
+            "64",
+        ])
         .args(["--prompt", "{{ id }}/{{ text }}", "--column", "echo=string"])
         .run()
         .expect_code(0);
@@ -162,7 +172,17 @@ fn a_row_that_is_never_answered_holds_up_no_other() {
     let provider = Provider::start(|call| if call.row == 2 { Reply::never() } else { echo(call) });
     let running = Verify::new()
         .file("in.jsonl", numbered(rows))
-        .args(["run", "in.jsonl", "--model", "m", "--base-url", &provider.url(), "--concurrency", "8"])
+        .args([
+            "run",
+            "in.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            &provider.url(),
+            "--adaptive=false",
+            "--concurrency",
+            "8",
+        ])
         .args(["--prompt", "{{ text }}", "--column", "echo=string"])
         .spawn();
     // Far more rows than fit into the window of 4 × 8 + 64 that are loaded at once.
@@ -191,7 +211,17 @@ fn no_more_rows_are_loaded_than_the_window_holds() {
     });
     let outcome = Verify::new()
         .file("in.jsonl", "{\"id\":0,\"text\":\"canary\"}\n".to_owned() + &input)
-        .args(["run", "in.jsonl", "--model", "m", "--base-url", &provider.url(), "--concurrency", "2"])
+        .args([
+            "run",
+            "in.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            &provider.url(),
+            "--adaptive=false",
+            "--concurrency",
+            "2",
+        ])
         .args(["--prompt", "{{ text }}", "--column", "echo=string"])
         .run()
         .expect_code(0);

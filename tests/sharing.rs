@@ -28,7 +28,7 @@ fn echo(call: &Call) -> Reply {
 fn ask(verify: Verify, url: &str, workers: u32) -> Verify {
     verify
         .args(["run", "in.jsonl", "--model", "m", "--base-url", url, "--prompt", "{{ text }}"])
-        .args(["--column", "echo=string", "--concurrency", &workers.to_string()])
+        .args(["--column", "echo=string", "--adaptive=false", "--concurrency", &workers.to_string()])
         .args(["--retry-base", "1ms", "--max-backoff", "2ms", "--summary", "summary.json"])
 }
 

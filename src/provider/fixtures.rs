@@ -204,9 +204,11 @@ fn a_plain_answer_reads_like_any_other() {
         // A byte order mark says nothing, and makes the reply one to be read with care.
         let marked = HttpReply { body: [b"\xef\xbb\xbf", &reply.body[..]].concat().into(), ..reply.clone() };
         assert!(plain::answer(&marked).is_none(), "{name}");
-        let codec = codec(provider, Structured::Auto);
-        let decode = |reply: &HttpReply| codec.decode(reply, &Learned::default(), NOW);
-        assert_eq!(decode(&reply), decode(&marked), "{name}");
+        for structured in [Structured::Auto, Structured::Tool] {
+            let codec = codec(provider, structured);
+            let decode = |reply: &HttpReply| codec.decode(reply, &Learned::default(), NOW);
+            assert_eq!(decode(&reply), decode(&marked), "{name}");
+        }
     }
     assert!(plain_ones >= 3, "{plain_ones}");
 }

@@ -9,6 +9,7 @@
 //! What never happens here: a clock, a file or the store is read; anything is decided (the exit code and its reason
 //! arrive as data); a control character that came from data, an answer or a server reaches a line of text raw.
 
+mod agreement;
 mod bar;
 mod failures;
 mod hint;
@@ -24,6 +25,7 @@ mod show;
 mod status;
 mod summary;
 
+pub use agreement::AgreementView;
 pub use bar::Bar;
 pub use failures::{FailureGroup, FailureGroups};
 pub use hint::hint;

@@ -20,6 +20,7 @@ use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
+use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
@@ -233,6 +234,7 @@ fn drive(
         fixed_bytes: fixed_bytes(settings),
         output_tokens: settings.call.max_output_tokens,
         retry: opened.retry.clone(),
+        decisions: decisions(work)?,
         started: opened.started,
         seen: SeenRequests::default(),
     };
@@ -281,6 +283,13 @@ fn drive(
     Ok(runtime.block_on(driver.drive()))
 }
 
+/// What people have decided, if the store holds any of that.
+fn decisions(work: &Work<'_>) -> Result<Option<Decisions>, RunError> {
+    let Work { plan, opened, .. } = *work;
+    let schema = plan.settings.answer.schema.as_ref();
+    Ok(Decisions::any(&opened.store, &plan.template, schema)?)
+}
+
 /// What the output has become.
 struct Written {
     totals: Totals,
@@ -296,6 +305,7 @@ struct Written {
 fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
+    let decisions = decisions(work)?;
     let join = Join {
         source: &plan.source,
         header: plan.checked.header.as_ref(),
@@ -303,6 +313,7 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
         run: opened.record.seq,
         model: Some(settings.call.model.clone()).filter(|model| !model.is_empty()),
         skipped: skip_reason(cause.as_ref()),
+        decisions: decisions.as_ref(),
     };
     let rows = plan.source.rows(&plan.checked)?;
     let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;

@@ -11,6 +11,7 @@ use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent, StoredA
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
 use crate::provider::{Price, bound};
+use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
@@ -63,6 +64,8 @@ pub(super) struct FeedPlan {
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
+    /// What people have decided, if there is any of that.
+    pub(super) decisions: Option<Decisions>,
     /// When the execution began.
     pub(super) started: WallTime,
     /// What was fed in this execution.
@@ -224,8 +227,13 @@ impl FeedPlan {
                 }
             }
         }
+        let decided = match &self.decisions {
+            Some(decisions) => decisions.on_prompt(&prompt)?,
+            None => None,
+        };
         let plan = RowPlan {
             row: row.number,
+            decided,
             tokens: self.tokens(&prompt),
             bound: self.bound(&prompt),
             group: hashes.first().copied(),
@@ -266,10 +274,8 @@ impl FeedPlan {
                 source: None,
             })
             .collect();
-        FedRow {
-            plan: RowPlan { row, tokens: 0, bound: None, group: None, samples },
-            load: RowLoad::Bad(why),
-        }
+        let plan = RowPlan { row, tokens: 0, bound: None, group: None, samples, decided: None };
+        FedRow { plan, load: RowLoad::Bad(why) }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has

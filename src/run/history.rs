@@ -164,6 +164,11 @@ impl RowJudge {
         samples
     }
 
+    /// What the samples of a row of run number `run` say.
+    pub fn states(&self, run: u64, history: &RowHistory) -> Vec<SampleState> {
+        self.samples(run, history).into_iter().map(|sample| sample.state).collect()
+    }
+
     fn close(&self, sample: &mut Sample, attempt: &AttemptRecord, key: AttemptKey) {
         match attempt.ending {
             Ending::Valid => {

@@ -9,6 +9,7 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod decisions;
 mod draws;
 mod driven;
 mod driver;
@@ -16,11 +17,13 @@ mod error;
 mod execute;
 mod export;
 mod feed;
+mod histories;
 mod history;
 mod identity;
 mod join;
 mod live;
 mod lock;
+mod past;
 mod reading;
 mod result;
 mod resume;
@@ -29,6 +32,7 @@ mod stop;
 mod worker;
 
 pub use credentials::{Credential, Credentials};
+pub use decisions::Decisions;
 pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
 pub use export::{Export, Exported, export};
@@ -36,5 +40,6 @@ pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
 pub use live::Observer;
 pub use lock::JobLock;
+pub use past::{Past, PastPlan, PastRow, PastSample};
 pub use result::RowFacts;
 pub use stop::{StopSender, StopSignal, Stops, stops};

@@ -10,6 +10,7 @@ mod export;
 mod job;
 mod program;
 mod read;
+mod review;
 mod run;
 mod runs;
 
@@ -18,5 +19,6 @@ pub(crate) use export::ExportArgs;
 pub(crate) use job::JobArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
+pub(crate) use review::{AgreementArgs, ReviewArgs, ReviewStep};
 pub(crate) use run::RunArgs;
 pub(crate) use runs::{RunsArgs, Which};

@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{check, export, read, run, runs};
+use crate::cli::args::{check, export, read, review, run, runs};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -21,5 +21,7 @@ pub(crate) fn command() -> Command {
         .subcommand(read::show())
         .subcommand(runs::command())
         .subcommand(export::command())
+        .subcommand(review::review())
+        .subcommand(review::agreement())
         .subcommand(MockArgs::augment_args(Command::new("mock")))
 }

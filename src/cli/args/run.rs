@@ -10,6 +10,7 @@ use crate::cli::terminal::{Color, Progress};
 
 /// What `verify run` takes.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "one a switch of the command line")]
 pub(crate) struct RunArgs {
     pub(crate) job: JobArgs,
     pub(crate) new: bool,

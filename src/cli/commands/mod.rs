@@ -4,6 +4,7 @@
 //! It uses every floor beneath `cli`.
 //! What never happens here: a command of one file reaches into another file's command.
 
+mod agreement;
 mod check;
 mod check_command;
 mod context;
@@ -11,6 +12,7 @@ mod dispatch;
 mod export;
 mod mock;
 mod record;
+mod review;
 mod run;
 mod runs;
 mod show;
