@@ -184,6 +184,8 @@ const KEYS: [&[(&str, &str, &str)]; 2] = [
         ("limits.adaptive", "--adaptive", "false"),
         ("limits.rpm", "--rpm", "600"),
         ("limits.tpm", "--tpm", "70000"),
+        ("limits.max_cost", "--max-cost", "5.5"),
+        ("limits.max_calls", "--max-calls", "88"),
         ("limits.timeout", "--timeout", "\"9s\""),
         ("limits.deadline", "--deadline", "\"9m\""),
         ("limits.max_rows", "--max-rows", "99"),
@@ -223,15 +225,19 @@ fn every_key_is_a_flag_a_variable_and_an_entry_of_the_file() {
         other => other.to_string(),
     };
     for keys in KEYS {
-        let by_flag = keys.iter().fold(directory().args(["check", "in.csv"]), |call, (_, flag, value)| {
-            call.arg(format!("{flag}={}", plain(value)))
-        });
-        let by_variable = keys.iter().fold(directory().args(["check", "in.csv"]), |call, (key, _, value)| {
-            call.env(&format!("VERIFY_{}", key.replace('.', "_").to_uppercase()), &plain(value))
-        });
+        let by_flag = keys.iter().fold(
+            directory().args(["check", "in.csv", "--price", "input=1,output=4"]),
+            |call, (_, flag, value)| call.arg(format!("{flag}={}", plain(value))),
+        );
+        let by_variable = keys.iter().fold(
+            directory().args(["check", "in.csv", "--price", "input=1,output=4"]),
+            |call, (key, _, value)| {
+                call.env(&format!("VERIFY_{}", key.replace('.', "_").to_uppercase()), &plain(value))
+            },
+        );
         let lines: String =
             keys.iter().map(|(key, _, value)| format!("{key} = {value}\n")).collect::<Vec<_>>().concat();
-        let by_file = directory().config(&lines).args(["check", "in.csv"]);
+        let by_file = directory().config(&lines).args(["check", "in.csv", "--price", "input=1,output=4"]);
         let by_flag = by_flag.args(["--format", "json"]).run().expect_code(0);
         let by_variable = by_variable.args(["--format", "json"]).run().expect_code(0);
         let by_file = by_file.args(["--format", "json"]).run().expect_code(0);

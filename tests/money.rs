@@ -45,20 +45,23 @@ fn verify() -> Verify {
 
 fn run(verify: &Verify, url: &str, ceiling: &str, tokens: u64, workers: u64) -> Verify {
     let (tokens, workers) = (tokens.to_string(), workers.to_string());
-    verify.again().args(["run", "in.jsonl", "--model", "m", "--base-url", url, "--prompt", "row {{ id }}"]).args([
-        "--column",
-        "good=boolean",
-        "--price",
-        "input=0,output=30",
-        "--max-cost",
-        ceiling,
-        "--max-output-tokens",
-        &tokens,
-        "--concurrency",
-        &workers,
-        "--summary",
-        "summary.json",
-    ])
+    verify
+        .again()
+        .args(["run", "in.jsonl", "--model", "m", "--base-url", url, "--prompt", "row {{ id }}"])
+        .args([
+            "--column",
+            "good=boolean",
+            "--price",
+            "input=0,output=30",
+            "--max-cost",
+            ceiling,
+            "--max-output-tokens",
+            &tokens,
+            "--concurrency",
+            &workers,
+            "--summary",
+            "summary.json",
+        ])
 }
 
 fn summary(outcome: &Outcome) -> Value {

@@ -1,12 +1,12 @@
 //! The one file that writes to the screen.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use crate::base::Moment;
 use crate::cli::failure::Failure;
-use crate::model::{Event, EventKind};
-use crate::report::{Bar, Snapshot, json_line, plain_line, printable};
+use crate::model::{Event, EventKind, Status};
+use crate::report::{Bar, Snapshot, eta_text, json_line, plain_line, printable};
 use crate::run::Observer;
 
 /// How a run shows its progress.
@@ -36,11 +36,15 @@ pub(crate) enum Color {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
     stderr_is_terminal: bool,
+    stdin_is_terminal: bool,
 }
 
 impl Terminal {
     pub(crate) fn new() -> Self {
-        Self { stderr_is_terminal: std::io::stderr().is_terminal() }
+        Self {
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+        }
     }
 
     /// Writes data to standard output. A closed one is said with `false`.
@@ -65,6 +69,21 @@ impl Terminal {
     pub(crate) fn width(self) -> usize {
         let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
         columns.clamp(40, 200)
+    }
+
+    /// Whether somebody is there to answer a question.
+    pub(crate) fn can_ask(self) -> bool {
+        self.stderr_is_terminal && self.stdin_is_terminal
+    }
+
+    /// Asks a question on standard error and reads a line. Anything but a yes is a no.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may use it")]
+    pub(crate) fn ask(self, question: &str) -> bool {
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(format!("{question} [y/N] ").as_bytes()).and_then(|()| err.flush());
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
     pub(crate) fn warn(self, message: &str) {
@@ -112,7 +131,7 @@ impl Terminal {
             chosen => chosen,
         };
         let bar = (progress == Progress::Bar).then(|| Bar::new(total, color));
-        Watcher { terminal: self, progress, bar, quiet, last_line: None }
+        Watcher { terminal: self, progress, bar, quiet, verbose: false, last_line: None }
     }
 }
 
@@ -123,6 +142,7 @@ pub(crate) struct Watcher {
     progress: Progress,
     bar: Option<Bar>,
     quiet: bool,
+    verbose: bool,
     last_line: Option<Moment>,
 }
 
@@ -134,6 +154,11 @@ impl Watcher {
             Some(bar) => bar.suspend(|| self.terminal.say(text)),
             None => self.terminal.say(text),
         }
+    }
+
+    /// With `verbose`, rows that do not pass and waits are said too.
+    pub(crate) fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -165,6 +190,13 @@ impl Observer for Watcher {
                 format!("stopping: {message}; {in_flight} requests in flight get a last moment")
             }
             EventKind::Stopping { message, .. } => format!("stopping: {message}"),
+            EventKind::RowFinished { row, status, reason } if self.verbose && *status != Status::Pass => {
+                format!("row {row}: {}/{}", status.as_str(), reason.as_str())
+            }
+            EventKind::KeyWaits { key, wait } if self.verbose => {
+                format!("key {key} waits {}, as the server asks", eta_text(*wait))
+            }
+            EventKind::RowsPassed { count } if self.verbose => format!("{count} rows have ended before"),
             EventKind::RowsPassed { .. }
             | EventKind::AttemptFinished(_)
             | EventKind::SampleReplayed { .. }

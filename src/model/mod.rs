@@ -16,6 +16,7 @@ mod result;
 mod row;
 mod settings;
 mod status;
+mod tier;
 mod totals;
 mod usage;
 
@@ -34,5 +35,6 @@ pub use settings::{
     ProviderKind, Ragged, RetrySettings, Rule, Sampling, Selection, Settings, Share, Structured,
 };
 pub use status::{Reason, Status};
+pub use tier::ServiceTier;
 pub use totals::{ReasonCounts, StatusCounts, Totals};
 pub use usage::Usage;

@@ -1,6 +1,6 @@
 //! Small files that appear whole.
 
-use std::io::Write as _;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::output::{OutputError, Target};
@@ -9,10 +9,10 @@ use crate::output::{OutputError, Target};
 ///
 /// # Errors
 /// Those of [`Target`].
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
+pub fn write_whole(path: &Path, mut bytes: impl Read) -> Result<(), OutputError> {
     let mut target = Target::prepare(Some(path), Path::new(""))?;
     let mut sink = target.begin()?;
-    let written = sink.write_all(bytes).and_then(|()| sink.finish());
+    let written = io::copy(&mut bytes, &mut sink).and_then(|_| sink.finish());
     if let Err(error) = written {
         let failed = OutputError::writing(target.name(), error);
         target.abandon();

@@ -11,9 +11,13 @@
 
 mod agreement;
 mod bar;
+mod estimate;
 mod failures;
+mod github;
 mod hint;
 mod json;
+mod jsonlog;
+mod junit;
 mod latency;
 mod layout;
 mod measure;
@@ -27,8 +31,12 @@ mod summary;
 
 pub use agreement::AgreementView;
 pub use bar::Bar;
+pub use estimate::{CostRange, Estimate};
 pub use failures::{FailureGroup, FailureGroups};
+pub use github::{Annotations, markdown};
 pub use hint::hint;
+pub use jsonlog::event_json;
+pub use junit::{JUNIT_TAIL, junit_case, junit_head};
 pub use latency::Latencies;
 pub use measure::{eta_text, latency_text};
 pub use printable::printable;

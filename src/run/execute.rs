@@ -13,7 +13,7 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{Header, ProviderKind, Settings, Totals};
+use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
 use crate::prompt::Template;
@@ -78,6 +78,8 @@ pub struct Plan {
     pub state: PathBuf,
     /// Which run to execute.
     pub choice: Choice,
+    /// Stop once so many rows have ended, and write no output.
+    pub probe: Option<u64>,
     /// What the store keeps of the settings, as JSON.
     pub record: String,
     /// This process.
@@ -132,6 +134,8 @@ pub struct Hooks<'h> {
     pub opened: &'h mut dyn FnMut(&RunRecord, bool),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
+    /// Each row with what became of it, at the end of the execution, in the order of the rows.
+    pub row: &'h mut dyn FnMut(&InputRow, &RowResult),
 }
 
 /// Executes a run. `observer` hears of everything; `stops` may end it early.
@@ -163,7 +167,7 @@ pub fn execute(
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone())?;
+    let written = write(&work, driven.cause.clone(), hooks.row)?;
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
@@ -190,7 +194,9 @@ pub fn execute(
         files: written.files,
         open: written.open,
     };
-    let ending = ending_word(written.cause.as_ref());
+    // A probe ends before its run does.
+    let is_early = plan.probe.is_some() && written.cause.is_none() && ended.open > 0;
+    let ending = if is_early { "stopped" } else { ending_word(written.cause.as_ref()) };
     store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
     store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
     store.save_summary(seq, &(hooks.summarize)(&ended))?;
@@ -232,9 +238,10 @@ fn drive(
         finished: finished_rows(opened, settings)?,
         price: plan.price,
         fixed_bytes: fixed_bytes(settings),
-        output_tokens: settings.call.max_output_tokens,
+        output_tokens: output_limit(&settings.call),
         retry: opened.retry.clone(),
         decisions: decisions(work)?,
+        left: plan.probe,
         started: opened.started,
         seen: SeenRequests::default(),
     };
@@ -302,7 +309,11 @@ struct Written {
 }
 
 /// Joins the input with the store, writes the output where the ending wants one, and decides the exit code.
-fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError> {
+fn write(
+    work: &Work<'_>,
+    cause: Option<StopCause>,
+    each: &mut dyn FnMut(&InputRow, &RowResult),
+) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
     let decisions = decisions(work)?;
@@ -317,7 +328,8 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
     };
     let rows = plan.source.rows(&plan.checked)?;
     let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
-    let has_output = !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
+    let has_output =
+        plan.probe.is_none() && !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
     let out = if has_output {
         let columns = plan.answers.schema().properties();
         let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
@@ -326,13 +338,15 @@ fn write(work: &Work<'_>, cause: Option<StopCause>) -> Result<Written, RunError>
         None
     };
     let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, out)?;
+        join.run(rows, opened.store.reader()?, out, each)?;
     let mut cause = cause.max(output.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
-    let ending = |cause: &Option<StopCause>| {
-        exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone())
+    let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
+        // Rows that nobody has asked for yet break no gate.
+        (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
+        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
     let files = match place(target, exit.code, &totals, has_output) {
@@ -365,10 +379,17 @@ fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Opti
 }
 
 /// Bytes that every request carries besides its prompt: schema and extra members.
-fn fixed_bytes(settings: &Settings) -> usize {
+pub(super) fn fixed_bytes(settings: &Settings) -> usize {
     let schema = settings.answer.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let extra = serde_json::to_string(&settings.call.extra).map_or(0, |text| text.len());
     schema + extra
+}
+
+/// The most output tokens that a request may bring: what `extra` sets wins, as it does in the request.
+pub(super) fn output_limit(call: &CallSettings) -> u64 {
+    let set = |name: &str| call.extra.get(name).and_then(serde_json::Value::as_u64);
+    let both = set("max_completion_tokens").into_iter().chain(set("max_tokens"));
+    both.max().unwrap_or(call.max_output_tokens)
 }
 
 fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {

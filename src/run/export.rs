@@ -62,10 +62,11 @@ pub fn export(export: &Export<'_>) -> Result<Exported, RunError> {
         skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
         decisions: export.decisions,
     };
-    let joined = join.run(rows, export.store.reader()?, Some(writer)).map_err(|error| match error {
-        RunError::Dataset(error) => of_input(error),
-        error => error,
-    });
+    let joined =
+        join.run(rows, export.store.reader()?, Some(writer), &mut |_, _| {}).map_err(|error| match error {
+            RunError::Dataset(error) => of_input(error),
+            error => error,
+        });
     let Joined { totals, output, .. } = match joined {
         Ok(joined) => joined,
         Err(error) => {

@@ -66,6 +66,8 @@ pub(super) struct FeedPlan {
     pub(super) retry: Retry,
     /// What people have decided, if there is any of that.
     pub(super) decisions: Option<Decisions>,
+    /// How many rows may still be fed; `None` for all.
+    pub(super) left: Option<u64>,
     /// When the execution began.
     pub(super) started: WallTime,
     /// What was fed in this execution.
@@ -162,12 +164,13 @@ impl Drop for Feed {
 }
 
 impl FeedPlan {
-    fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
+    pub(super) fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
         // Other runs may begin at any time, so it is asked for each batch.
         let others = self.store.has_other_attempts(self.run)?;
         while batch.rows.len() < count {
-            let Some(row) = self.rows.next() else {
+            let next = if self.left == Some(0) { None } else { self.rows.next() };
+            let Some(row) = next else {
                 batch.exhausted = true;
                 break;
             };
@@ -177,7 +180,10 @@ impl FeedPlan {
                 continue;
             }
             match self.plan(&row, others)? {
-                Some(fed) => batch.rows.push(fed),
+                Some(fed) => {
+                    self.left = self.left.map(|left| left.saturating_sub(1));
+                    batch.rows.push(fed);
+                }
                 None => batch.passed += 1,
             }
         }

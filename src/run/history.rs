@@ -204,6 +204,11 @@ impl RowJudge {
         Some((answer, SampleState::Valid(vote)))
     }
 
+    /// Whether these samples decide their row, open ones left out.
+    pub(super) fn decides(&self, states: &[SampleState]) -> bool {
+        decide(&self.ensemble, self.has_verdict, self.has_confidence, states).is_some()
+    }
+
     pub(super) fn decide(&self, samples: &[Sample]) -> Option<Decision> {
         let states: Vec<_> = samples.iter().map(|sample| sample.state.clone()).collect();
         decide(&self.ensemble, self.has_verdict, self.has_confidence, &states)

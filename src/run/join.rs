@@ -40,12 +40,13 @@ pub(super) struct Joined {
 }
 
 impl Join<'_> {
-    /// Goes through all rows in order, counts them, and writes them where there is a writer.
+    /// Goes through all rows in order, counts them, shows each to `each`, and writes them where there is a writer.
     pub(super) fn run(
         &self,
         rows: Rows,
         store: Reader,
         mut writer: Option<OutputWriter<Sink>>,
+        each: &mut dyn FnMut(&InputRow, &RowResult),
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
         let mut histories = Histories::new(store, self.run);
@@ -57,6 +58,7 @@ impl Join<'_> {
                 None => None,
             };
             let result = self.result(&row, &history, decided, &mut joined);
+            each(&row, &result);
             if let Some(out) = &mut writer
                 && let Err(error) = out.write(&row, &result)
             {

@@ -5,9 +5,11 @@
 //! It uses `clap` and `cli/keys`.
 //! What never happens here: a value is interpreted beyond its form.
 
+mod assets;
 mod check;
 mod export;
 mod job;
+mod models;
 mod program;
 mod read;
 mod review;
@@ -17,6 +19,7 @@ mod runs;
 pub(crate) use check::CheckArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use job::JobArgs;
+pub(crate) use models::ModelsArgs;
 pub(crate) use program::command;
 pub(crate) use read::{ReadArgs, ShowArgs};
 pub(crate) use review::{AgreementArgs, ReviewArgs, ReviewStep};

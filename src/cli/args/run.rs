@@ -13,15 +13,22 @@ use crate::cli::terminal::{Color, Progress};
 #[expect(clippy::struct_excessive_bools, reason = "one a switch of the command line")]
 pub(crate) struct RunArgs {
     pub(crate) job: JobArgs,
+    pub(crate) dry_run: bool,
+    pub(crate) probe: Option<u64>,
+    pub(crate) yes: bool,
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
     pub(crate) forgive_possible: bool,
     pub(crate) summary: Option<PathBuf>,
+    pub(crate) junit: Option<PathBuf>,
+    pub(crate) github: bool,
+    pub(crate) log: Option<PathBuf>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
     pub(crate) color: Color,
     pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -32,6 +39,9 @@ Examples:
     verify run in.jsonl --model gpt-5.4-mini --prompt-file prompt.txt --schema schema.json --concurrency 8
   A server of your own:
     verify run in.jsonl --model qwen --base-url http://127.0.0.1:8000/v1 --prompt 'Translate: {{ text }}'
+  What it will take, without and with a look at 20 rows:
+    verify run in.csv --dry-run
+    verify run in.csv --probe 20
   Everything in verify.toml, a part of the rows:
     verify run in.csv --rows 5-20,31
 The same command again continues a run that was stopped, and pays for nothing twice.
@@ -52,10 +62,39 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
-            text("format", "FORMAT", "Output", "text, or json for the summary on standard output")
-                .value_parser(["text", "json"])
-                .default_value("text"),
+            text("junit", "FILE", "Output", "Write the rows as test cases, as JUnit's XML")
+                .value_parser(value_parser!(PathBuf)),
         )
+        .arg(switch(
+            "github",
+            "Output",
+            "Annotate the first 10 bad rows and write the job summary, for GitHub Actions",
+        ))
+        .arg(
+            text("log", "FILE", "Output", "Add every event to this file, as lines of JSON")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            text(
+                "format",
+                "FORMAT",
+                "Output",
+                "text, or json for the summary, or the estimate, on standard output",
+            )
+            .value_parser(["text", "json"])
+            .default_value("text"),
+        )
+        .arg(switch(
+            "dry-run",
+            run,
+            "Send nothing: print rows, calls, tokens, cost and time, and whether something is to be mended",
+        ))
+        .arg(
+            text("probe", "N", run, "Ask N rows, write no output, and print the estimate made from them")
+                .value_parser(value_parser!(u64).range(1..))
+                .conflicts_with("dry-run"),
+        )
+        .arg(switch("yes", run, "Do not ask about the cost").short('y'))
         .arg(switch(
             "forgive-possible",
             run,
@@ -86,19 +125,35 @@ pub(super) fn command() -> Command {
                 .default_value("auto"),
         )
         .arg(switch("quiet", screen, "Say nothing but errors").short('q'))
+        .arg(
+            switch(
+                "verbose",
+                screen,
+                "Also name each row that does not pass, and each wait that a server asks for",
+            )
+            .short('v')
+            .conflicts_with("quiet"),
+        )
 }
 
 impl RunArgs {
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let word = |name: &str| text(name).unwrap_or_default();
+        let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         Self {
             job: JobArgs::read(matches),
+            dry_run: matches.get_flag("dry-run"),
+            probe: matches.get_one::<u64>("probe").copied(),
+            yes: matches.get_flag("yes"),
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),
             forgive_possible: matches.get_flag("forgive-possible"),
-            summary: matches.get_one::<PathBuf>("summary").cloned(),
+            summary: path("summary"),
+            junit: path("junit"),
+            github: matches.get_flag("github"),
+            log: path("log"),
             json: word("format") == "json",
             progress: match word("progress").as_str() {
                 "bar" => Progress::Bar,
@@ -113,6 +168,7 @@ impl RunArgs {
                 _ => Color::Auto,
             },
             quiet: matches.get_flag("quiet"),
+            verbose: matches.get_flag("verbose"),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! From the word that was typed to the command.
 
+use std::path::PathBuf;
+
 use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::cli::args::{
-    AgreementArgs, CheckArgs, ExportArgs, ReadArgs, ReviewArgs, RunArgs, RunsArgs, ShowArgs,
+    AgreementArgs, CheckArgs, ExportArgs, ModelsArgs, ReadArgs, ReviewArgs, RunArgs, RunsArgs, ShowArgs,
 };
 use crate::cli::commands::{
-    Context, agreement, check_command, export, mock, review, run, runs, show, status,
+    Context, agreement, assets, check_command, export, mock, models, review, run, runs, show, status,
 };
 use crate::cli::failure::Failure;
 
@@ -21,6 +23,18 @@ pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Fa
         Some(("export", matches)) => export::run(&ExportArgs::read(matches), context),
         Some(("review", matches)) => review::run(&ReviewArgs::read(matches), context),
         Some(("agreement", matches)) => agreement::run(&AgreementArgs::read(matches), context),
+        Some(("models", matches)) => models::run(&ModelsArgs::read(matches), context),
+        Some(("init", matches)) => {
+            let folder = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_default();
+            assets::init(&folder, context)
+        }
+        Some(("completions", matches)) => {
+            let shell = matches.get_one::<clap_complete::Shell>("shell").copied();
+            Ok(assets::completions(shell.unwrap_or(clap_complete::Shell::Bash), context))
+        }
+        Some(("man", matches)) => {
+            assets::man(matches.get_one::<String>("command").map(String::as_str), context)
+        }
         Some(("mock", matches)) => {
             let args = mock::MockArgs::from_arg_matches(matches)
                 .map_err(|error| Failure::usage(error.to_string()))?;

@@ -5,12 +5,17 @@
 //! What never happens here: a command of one file reaches into another file's command.
 
 mod agreement;
+mod assets;
 mod check;
 mod check_command;
 mod context;
 mod dispatch;
+mod estimate;
 mod export;
+mod log;
 mod mock;
+mod models;
+mod pipeline;
 mod record;
 mod review;
 mod run;

@@ -1,18 +1,23 @@
 //! `verify run`.
 
+use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Clock as _, Secret, SystemClock};
+use crate::base::{Clock as _, Secret, SystemClock, WallTime};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
+use crate::cli::commands::estimate;
+use crate::cli::commands::log::{Log, Logged};
+use crate::cli::commands::pipeline::Pipeline;
 use crate::cli::commands::record::Record;
 use crate::cli::commands::source::{invocation, layers, read_config};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{ConfigFile, Resolved, resolve};
 use crate::cli::signals::Watch;
-use crate::model::{CallSettings, KeySettings, KeySource, Settings};
+use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
 use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
@@ -21,31 +26,25 @@ use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, exe
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
-    let mut config = read_config(&args.job, context)?;
+    let config = read_config(&args.job, context)?;
     if let Some(config) = &config
         && !args.quiet
     {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
-    let retry = args
-        .retry
-        .as_deref()
-        .map(Retry::parse)
+    let choice = choice(args)?;
+    // A dry run leaves nothing behind.
+    let scratch = args
+        .dry_run
+        .then(tempfile::tempdir)
         .transpose()
-        .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
-    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
-    let layers = layers(&args.job, context, config);
-    let invocation = invocation(&args.job, &state, clock.wall())?;
-    let Resolved { settings, price, warnings } = match resolve(&layers, &invocation) {
-        Ok(resolved) if wrong.is_empty() => resolved,
-        Ok(_) => return Err(wrong.into()),
-        Err(more) => {
-            wrong.extend(more);
-            return Err(wrong.into());
-        }
-    };
-    if args.json && settings.output.path.is_none() {
+        .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
+    let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
+    let resolved = resolved(args, context, spool, config, clock.wall())?;
+    let Resolved { settings, price, confirm_above, warnings } = resolved;
+    let writes_rows = !args.dry_run && args.probe.is_none();
+    if args.json && settings.output.path.is_none() && writes_rows {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
         ));
@@ -56,24 +55,14 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             terminal.warn(warning);
         }
     }
-    let Good { source, checked, template, answers, codec, columns, .. } = good;
-    // Whether the output can be written is known before anything is sent; it is begun when there is something.
-    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
-    if let Some(path) = &args.summary {
-        Target::prepare(Some(path), settings.input.path.file())?.abandon();
-    }
+    let Good { source, checked, template, answers, codec, columns, prompt_tokens, .. } = good;
     let command = context.command_line();
-    raise_file_limit(&settings);
     let total = checked.selected;
     let rows = checked.rows;
-    let plan = Plan {
+    let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice {
-            new: args.new,
-            run: args.run.clone(),
-            retry,
-            forgive_possible: args.forgive_possible,
-        },
+        choice,
+        probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -87,22 +76,39 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pid: std::process::id(),
         host: context.environment.host(),
     };
+    if args.dry_run {
+        return estimate::dry_run(&plan, args, context);
+    }
+    // Whether the output can be written is known before anything is sent; it is begun when there is something.
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    for path in args.summary.iter().chain(&args.log) {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
+    let mut pipeline = Pipeline::new(args, &settings.input)?;
+    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
+    if !args.yes {
+        estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
+    }
+    raise_file_limit(&settings);
     let (sender, receiver) = stops();
     let watch = Watch::start(sender)
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
-    let no_color = context.environment.variable("NO_COLOR").is_some();
-    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
-    let color = terminal.has_color(args.color, no_color, dumb);
-    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb);
+    let (color, dumb) = looks(args, context);
+    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
     let mut opened = |record: &crate::store::RunRecord, continued: bool| {
+        if let Some(log) = &log {
+            log.borrow_mut().begin(record, continued);
+        }
         if continued && !args.quiet {
             let execution = record.executions + 1;
             terminal.say(&format!("continuing run {} (execution {execution})", record.id));
         }
     };
-    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize };
-    let ended = execute(&plan, receiver, &clock, &mut watcher, &mut hooks);
+    let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
+    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
+    let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
+    let ended = execute(&plan, receiver, &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;
@@ -110,15 +116,61 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
     let summary = summary(&ended, &settings, rows, total, &command);
-    tell(args, context, &summary, color)
+    if let Some(log) = &log
+        && let Some(problem) = log.borrow_mut().end(&summary, ended.ended)
+    {
+        terminal.warn(&problem);
+    }
+    if args.probe.is_some() && ended.exit.code == 0 {
+        write_summary(args, &summary)?;
+        return estimate::after_probe(&mut plan, &ended, args, context);
+    }
+    let code = tell(args, context, &summary, color)?;
+    if code != 141 {
+        pipeline.finish(&summary, context)?;
+    }
+    Ok(code)
+}
+
+/// The settings, or all that is wrong with them.
+fn resolved(
+    args: &RunArgs,
+    context: &Context,
+    spool: &Path,
+    mut config: Option<ConfigFile>,
+    now: WallTime,
+) -> Result<Resolved, Failure> {
+    let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
+    let layers = layers(&args.job, context, config);
+    let invocation = invocation(&args.job, spool, now)?;
+    match resolve(&layers, &invocation) {
+        Ok(resolved) if wrong.is_empty() => Ok(resolved),
+        Ok(_) => Err(wrong.into()),
+        Err(more) => {
+            wrong.extend(more);
+            Err(wrong.into())
+        }
+    }
+}
+
+/// Which run the arguments name, and which rows of it.
+fn choice(args: &RunArgs) -> Result<Choice, Failure> {
+    let retry = args.retry.as_deref().map(Retry::parse).transpose();
+    let retry = retry.map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    Ok(Choice { new: args.new, run: args.run.clone(), retry, forgive_possible: args.forgive_possible })
+}
+
+/// Whether there are colours, and whether the terminal can do nothing but print.
+fn looks(args: &RunArgs, context: &Context) -> (bool, bool) {
+    let no_color = context.environment.variable("NO_COLOR").is_some();
+    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
+    (context.terminal.has_color(args.color, no_color, dumb), dumb)
 }
 
 /// Prints and writes the summary.
 fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Result<u8, Failure> {
     let code = summary.exit.as_ref().map_or(Failure::UNABLE, |exit| exit.code);
-    if let Some(path) = &args.summary {
-        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
-    }
+    write_summary(args, summary)?;
     // Whoever closed the output does not want to be told about it.
     if code == 141 {
         return Ok(code);
@@ -133,6 +185,13 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
         return Ok(141);
     }
     Ok(code)
+}
+
+fn write_summary(args: &RunArgs, summary: &Summary) -> Result<(), Failure> {
+    if let Some(path) = &args.summary {
+        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Connections are files: more of them need a higher limit.

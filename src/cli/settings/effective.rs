@@ -139,8 +139,8 @@ fn typed(key: &Key, text: &str) -> Value {
             _ => Value::from(text),
         };
     }
-    // Placeholders of numbers: `N`, `X`, and choices that begin with one.
-    let is_number = matches!(key.value.split('|').next(), Some("N" | "X"));
+    // Placeholders of numbers, and of choices that begin with one.
+    let is_number = matches!(key.value.split('|').next(), Some("N" | "X" | "USD"));
     let number =
         serde_json::from_str(text.trim()).ok().filter(|value: &Value| is_number && value.is_number());
     number.unwrap_or_else(|| Value::from(text))
