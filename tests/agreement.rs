@@ -25,7 +25,10 @@ const KNOWN: [(&str, &str); 12] = [
 
 fn threshold(json: &Value, threshold: &str) -> Value {
     let lines = json["thresholds"].as_array().cloned().unwrap_or_default();
-    lines.into_iter().find(|line| line["threshold"].to_string() == threshold).unwrap_or_default()
+    lines
+        .into_iter()
+        .find(|line| serde_json::to_string(&line["threshold"]).is_ok_and(|text| text == threshold))
+        .unwrap_or_default()
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, Stops, execute, stops};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -90,9 +90,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
     }
     raise_file_limit(&settings);
-    let (sender, receiver) = stops();
-    let watch = Watch::start(sender)
-        .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
+    let (watch, receiver) = watch_signals()?;
     let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
@@ -151,6 +149,14 @@ fn resolved(
             Err(wrong.into())
         }
     }
+}
+
+/// Watches signals, and where what they ask for arrives.
+fn watch_signals() -> Result<(Watch, Stops), Failure> {
+    let (sender, receiver) = stops();
+    let watch = Watch::start(sender);
+    let watch = watch.map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
+    Ok((watch, receiver))
 }
 
 /// Which run the arguments name, and which rows of it.
