@@ -16,6 +16,8 @@ mod error;
 mod execute;
 mod export;
 mod feed;
+mod finish;
+mod follow;
 mod history;
 mod identity;
 mod join;

@@ -84,7 +84,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         host: context.environment.host(),
     };
     let (sender, receiver) = stops();
-    let watch = Watch::start(sender)
+    let watch = Watch::start(sender.clone())
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let no_color = context.environment.variable("NO_COLOR").is_some();
     let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
@@ -103,7 +103,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
     let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
     let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
-    let ended = execute(&plan, receiver, &clock, &mut observer, &mut hooks);
+    let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;
