@@ -156,7 +156,7 @@ impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
 
 fn plan(row: u64) -> RowPlan {
     let samples = vec![SamplePlan { state: SampleState::Open, next_attempt: 1, source: None }];
-    RowPlan { row, tokens: 100, bound: None, group: None, samples }
+    RowPlan { row, tokens: 100, bound: None, group: None, samples, decided: None }
 }
 
 fn answer() -> Outcome {

@@ -200,6 +200,11 @@ impl Execution {
     }
 }
 
+/// What a person has decided about some of the requests.
+fn decided(request: u64) -> Option<bool> {
+    (request % 13 == 5).then_some(request.is_multiple_of(2))
+}
+
 impl<'w> Simulation<'w> {
     fn new(world: &'w World, seed: u64) -> Self {
         Self { world, seed, disk: Disk::default(), log: Vec::new(), dice: Dice::new(seed, &[3]) }
@@ -237,6 +242,7 @@ impl<'w> Simulation<'w> {
                 bound: Some(Money::from_pico(BOUND)),
                 group: Some(group),
                 samples,
+                decided: decided(request),
             });
         }
         (plans, *after >= self.world.rows)
@@ -295,6 +301,8 @@ impl<'w> Simulation<'w> {
     fn send(&mut self, execution: &mut Execution, now: Moment, assignment: Assignment) {
         let Assignment { ticket, key, .. } = assignment;
         self.log.push(format!("{:?} send {ticket:?} {key}", now.offset()));
+        let person = decided(self.world.request_of(ticket.row));
+        assert_eq!(person, None, "seed {}: a row that a person has decided asks nothing", self.seed);
         let waits = execution.waits.get(&key).copied().unwrap_or_default();
         assert!(waits <= now, "seed {}: nothing is sent during a wait", self.seed);
         assert!(!execution.out.contains(&key), "seed {}: nothing is sent with a key that is out", self.seed);

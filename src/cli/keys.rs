@@ -182,6 +182,13 @@ pub(crate) const KEYS: &[Key] = &[
         "Refuse an input with more selected rows; 0 for any [default: 0]",
     ),
     key(
+        "limits.confirm_above",
+        "confirm-above",
+        "USD",
+        LIMITS,
+        "Ask before a run that will probably cost more; --yes answers [default: 10]",
+    ),
+    key(
         "retry.attempts",
         "attempts",
         "N",
@@ -254,10 +261,7 @@ pub(crate) struct Reserved {
 }
 
 /// Names that this version does not build. A value that would need it is refused, never ignored.
-pub(crate) const RESERVED: &[Reserved] = &[
-    Reserved { id: "prompt.cache", neutral: &["false"] },
-    Reserved { id: "limits.confirm_above", neutral: &[] },
-];
+pub(crate) const RESERVED: &[Reserved] = &[Reserved { id: "prompt.cache", neutral: &["false"] }];
 
 /// The key with this name in the file.
 pub(crate) fn find(id: &str) -> Option<&'static Key> {

@@ -1,6 +1,6 @@
 //! The one file that writes to the screen.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use crate::base::Moment;
@@ -36,11 +36,15 @@ pub(crate) enum Color {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
     stderr_is_terminal: bool,
+    stdin_is_terminal: bool,
 }
 
 impl Terminal {
     pub(crate) fn new() -> Self {
-        Self { stderr_is_terminal: std::io::stderr().is_terminal() }
+        Self {
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+        }
     }
 
     /// Writes data to standard output. A closed one is said with `false`.
@@ -65,6 +69,21 @@ impl Terminal {
     pub(crate) fn width(self) -> usize {
         let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
         columns.clamp(40, 200)
+    }
+
+    /// Whether somebody is there to answer a question.
+    pub(crate) fn can_ask(self) -> bool {
+        self.stderr_is_terminal && self.stdin_is_terminal
+    }
+
+    /// Asks a question on standard error and reads a line. Anything but a yes is a no.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may use it")]
+    pub(crate) fn ask(self, question: &str) -> bool {
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(format!("{question} [y/N] ").as_bytes()).and_then(|()| err.flush());
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
     pub(crate) fn warn(self, message: &str) {

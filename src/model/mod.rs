@@ -9,12 +9,14 @@ mod answer;
 mod attempt;
 mod event;
 mod failure;
+mod person;
 mod reply;
 mod request;
 mod result;
 mod row;
 mod settings;
 mod status;
+mod tier;
 mod totals;
 mod usage;
 
@@ -22,6 +24,7 @@ pub use answer::{Answer, Vote};
 pub use attempt::{AttemptRecord, Ending, StoredAnswer};
 pub use event::{AttemptFact, Event, EventKind};
 pub use failure::{Failure, FailureClass, KeyFault, Lesson};
+pub use person::PersonDecision;
 pub use reply::{Decoded, HttpReply, ReplyContent};
 pub use request::{Learned, Prompt, Repair};
 pub use result::{RowResult, RowUsage, SampleCounts};
@@ -32,5 +35,6 @@ pub use settings::{
     ProviderKind, Ragged, RetrySettings, Rule, Sampling, Selection, Settings, Share, Structured,
 };
 pub use status::{Reason, Status};
+pub use tier::ServiceTier;
 pub use totals::{ReasonCounts, StatusCounts, Totals};
 pub use usage::Usage;

@@ -1,6 +1,6 @@
 //! What a provider sent back, raw and decoded.
 
-use crate::model::{Failure, Usage};
+use crate::model::{Failure, ServiceTier, Usage};
 
 /// A complete HTTP reply, its body decompressed and free of credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Decoded {
     pub content: ReplyContent,
     /// The token counts that it carries, if it carries any.
     pub usage: Option<Usage>,
+    /// The tier of service that it says it was made in, if it says so.
+    pub tier: Option<ServiceTier>,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
 }

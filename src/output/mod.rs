@@ -16,6 +16,7 @@ mod error;
 mod jsonl;
 mod members;
 mod name;
+mod review;
 mod sink;
 mod target;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use error::OutputError;
 pub use jsonl::JsonlWriter;
 pub use members::has_member;
 pub use name::{default_output, output_format_for};
+pub use review::{ReviewRow, ReviewSample, ReviewWriter};
 pub use sink::Sink;
 pub use target::Target;
 pub use whole::write_whole;

@@ -6,6 +6,7 @@
 //! What never happens here: a clock is read, a lock is taken, a task awaits, a file or a socket is touched. So whole
 //! runs are simulated in virtual time, thousands with different seeds (`tests/simulation.rs`).
 
+mod agreement;
 mod breaker;
 mod budget;
 mod consensus;
@@ -13,8 +14,10 @@ mod gate;
 mod keys;
 mod limiter;
 mod retry;
+mod review;
 mod scheduler;
 
+pub use agreement::{Agreement, BINS, Bin, Confusion, Outcomes};
 pub use breaker::{Breaker, BreakerVerdict};
 pub use budget::{Budget, BudgetConfig, Ceiling, Claim, Settlement};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
@@ -22,6 +25,7 @@ pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
 pub use limiter::{Aimd, Pace, Pressure};
 pub use retry::backoff;
+pub use review::reviewed;
 pub use scheduler::{
     Assignment, Feedback, FinishedRow, Halt, Notice, Outcome, RowPlan, Ruling, SamplePlan, Scheduler,
     SchedulerConfig, Step,

@@ -17,8 +17,10 @@ mod json;
 mod print;
 mod record;
 mod template;
+mod tokens;
 
 pub use check::{FieldCheck, FieldReport, PartialField};
 pub use error::{PromptError, RenderError};
 pub use field::{FieldPath, Step};
 pub use template::Template;
+pub use tokens::TokenCounter;

@@ -4,16 +4,41 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use crate::base::Money;
-use crate::model::Usage;
+use crate::model::{ServiceTier, Usage};
 use crate::provider::ProviderError;
 
-/// The price of a model, standard tier.
+/// The price of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// The rates of an ordinary request.
     pub rates: Rates,
     /// The rates of a long one, where they differ.
     pub long_context: Option<LongContext>,
+    /// The rates of the other tiers. `None` for a price that somebody has set: it holds for every tier.
+    pub tiers: Option<Tiers>,
+    /// The tier that requests ask for.
+    pub asked: ServiceTier,
+}
+
+/// Rates of the tiers besides the ordinary one; `None` where a tier has no known price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tiers {
+    /// Requests that are handed in as a file.
+    pub batch: Option<TierRates>,
+    /// Slower ones.
+    pub flex: Option<TierRates>,
+    /// Faster ones.
+    pub priority: Option<TierRates>,
+}
+
+/// Rates of one tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TierRates {
+    /// The rates of a request of ordinary length.
+    pub rates: Rates,
+    /// The rates of a long one, where the table has them. Else a long request multiplies the tier's rates as it
+    /// multiplies the ordinary ones.
+    pub long: Option<Rates>,
 }
 
 /// Prices of one token.
@@ -57,8 +82,58 @@ impl Price {
             cache_write: optional("cache_write", cache_write)?,
             output: per_token("output", output)?,
         };
-        Ok(Self { rates, long_context: None })
+        Ok(Self { rates, long_context: None, tiers: None, asked: ServiceTier::Standard })
     }
+
+    /// This price for requests that ask for `tier`; `None` if nothing is known of what that costs.
+    pub fn asking(self, tier: ServiceTier) -> Option<Self> {
+        let asking = Self { asked: tier, ..self };
+        asking.rates_of(tier, 0).map(|_| asking)
+    }
+
+    /// The rates of a request in a tier with so many input tokens; `None` if the tier has no known price.
+    pub fn rates_of(&self, tier: ServiceTier, input: u64) -> Option<Rates> {
+        let long = self.long_context.as_ref().filter(|long| input > long.above).map(|long| &long.rates);
+        let tier = match (tier, &self.tiers) {
+            (ServiceTier::Standard, _) | (_, None) => return Some(*long.unwrap_or(&self.rates)),
+            (ServiceTier::Batch, Some(tiers)) => tiers.batch,
+            (ServiceTier::Flex, Some(tiers)) => tiers.flex,
+            (ServiceTier::Priority, Some(tiers)) => tiers.priority,
+        }?;
+        Some(match long {
+            None => tier.rates,
+            Some(long) => tier.long.unwrap_or_else(|| tier.rates.scaled(&self.rates, long)),
+        })
+    }
+}
+
+impl Rates {
+    /// These rates, changed as `from` is changed by becoming `to`; half up below 10^-12 USD.
+    fn scaled(&self, from: &Self, to: &Self) -> Self {
+        let input = |rate: Money| scale(rate, from.input, to.input);
+        let by = |rate: Option<Money>, from: Option<Money>, to: Option<Money>| {
+            rate.map(|rate| match (from, to) {
+                (Some(from), Some(to)) => scale(rate, from, to),
+                _ => input(rate),
+            })
+        };
+        Self {
+            input: input(self.input),
+            cached_input: by(self.cached_input, from.cached_input, to.cached_input),
+            cache_write: by(self.cache_write, from.cache_write, to.cache_write),
+            output: scale(self.output, from.output, to.output),
+        }
+    }
+}
+
+fn scale(rate: Money, from: Money, to: Money) -> Money {
+    let (rate_units, from_units, to_units) =
+        (i128::from(rate.pico()), i128::from(from.pico()), i128::from(to.pico()));
+    if from_units <= 0 {
+        return rate.max(to);
+    }
+    let scaled = (2 * rate_units * to_units + from_units) / (2 * from_units);
+    Money::from_pico(i64::try_from(scaled).unwrap_or(i64::MAX))
 }
 
 /// USD per million tokens as money per token, half up below 10^-12 USD.
@@ -72,25 +147,31 @@ pub(super) fn per_token(name: &'static str, rate: Decimal) -> Result<Money, Prov
     units.to_i64().map(Money::from_pico).ok_or_else(refused)
 }
 
-/// The cost of an attempt: ordinary input is what is neither read from nor written to a cache.
-pub fn cost(price: &Price, usage: &Usage) -> Money {
-    let rates = match &price.long_context {
-        Some(long) if usage.input > long.above => &long.rates,
-        _ => &price.rates,
-    };
+/// The cost of an attempt that was made in `tier`; `None` if that has no known price. Ordinary input is what is neither
+/// read from nor written to a cache. Reasoning is part of the output, for every provider of the table.
+pub fn cost(price: &Price, usage: &Usage, tier: ServiceTier) -> Option<Money> {
+    let rates = price.rates_of(tier, usage.input)?;
     let ordinary = usage.input.saturating_sub(usage.cached_input).saturating_sub(usage.cache_write);
-    rates.input.times(ordinary)
-        + rates.cached_input.unwrap_or(rates.input).times(usage.cached_input)
-        + rates.cache_write.unwrap_or(rates.input).times(usage.cache_write)
-        + rates.output.times(usage.output)
+    Some(
+        rates.input.times(ordinary)
+            + rates.cached_input.unwrap_or(rates.input).times(usage.cached_input)
+            + rates.cache_write.unwrap_or(rates.input).times(usage.cache_write)
+            + rates.output.times(usage.output),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const STANDARD: ServiceTier = ServiceTier::Standard;
+
     fn dollars(text: &str) -> Decimal {
         text.parse().unwrap()
+    }
+
+    fn price(input: &str, output: &str) -> Price {
+        Price::per_million(dollars(input), None, None, dollars(output)).unwrap()
     }
 
     #[test]
@@ -100,25 +181,40 @@ mod tests {
                 .unwrap();
         let usage = Usage { input: 1_000, cached_input: 300, cache_write: 200, output: 50, reasoning: 20 };
         // 500 at 1, 300 at 0.1, 200 at 1.25, 50 at 4 USD per million.
-        assert_eq!(cost(&price, &usage).to_string(), "0.00098");
-        let plain = Price::per_million(dollars("1"), None, None, dollars("4")).unwrap();
-        assert_eq!(cost(&plain, &usage).to_string(), "0.0012");
-        assert_eq!(cost(&price, &Usage::default()), Money::ZERO);
+        let text = |price: &Price, usage: &Usage| cost(price, usage, STANDARD).unwrap().to_string();
+        assert_eq!(text(&price, &usage), "0.00098");
+        assert_eq!(text(&self::price("1", "4"), &usage), "0.0012");
+        assert_eq!(text(&price, &Usage::default()), "0");
     }
 
     #[test]
     fn a_long_request_pays_the_long_rates_for_all_of_it() {
-        let mut price = Price::per_million(dollars("1"), None, None, dollars("1")).unwrap();
-        let double = Price::per_million(dollars("2"), None, None, dollars("2")).unwrap().rates;
+        let mut price = price("1", "1");
+        let double = self::price("2", "3").rates;
         price.long_context = Some(LongContext { above: 100, rates: double });
-        let usage = |input| Usage { input, output: 10, ..Usage::default() };
-        assert_eq!(cost(&price, &usage(100)), Money::from_pico(110_000_000));
-        assert_eq!(cost(&price, &usage(101)), Money::from_pico(222_000_000));
+        let of = |price: &Price, input, tier| {
+            cost(price, &Usage { input, output: 10, ..Usage::default() }, tier).map(Money::pico)
+        };
+        assert_eq!(of(&price, 100, STANDARD), Some(110_000_000));
+        assert_eq!(of(&price, 101, STANDARD), Some(232_000_000));
+        // Half of everything, also of what is long, unless the table knows better.
+        let half = self::price("0.5", "0.5").rates;
+        price.tiers = Some(Tiers { flex: Some(TierRates { rates: half, long: None }), ..Tiers::default() });
+        assert_eq!(of(&price, 101, ServiceTier::Flex), Some(116_000_000));
+        assert_eq!(of(&price, 101, ServiceTier::Priority), None);
+        assert_eq!(price.asking(ServiceTier::Batch), None);
+    }
+
+    #[test]
+    fn a_price_that_somebody_sets_holds_for_every_tier() {
+        let price = price("1", "2").asking(ServiceTier::Priority).unwrap();
+        let usage = Usage { input: 3, output: 4, ..Usage::default() };
+        assert_eq!(cost(&price, &usage, price.asked), cost(&price, &usage, STANDARD));
     }
 
     #[test]
     fn prices_are_exact_and_in_range() {
-        let smallest = Price::per_million(dollars("0.000001"), None, None, dollars("0")).unwrap();
+        let smallest = price("0.000001", "0");
         assert_eq!(smallest.rates.input, Money::from_pico(1));
         for rate in ["-0.1", "1000001"] {
             let error = Price::per_million(dollars("1"), None, None, dollars(rate)).unwrap_err();

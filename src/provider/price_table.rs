@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
+use crate::model::ServiceTier;
 use crate::provider::price::per_token;
-use crate::provider::{LongContext, Price, Rates};
+use crate::provider::{LongContext, Price, Rates, TierRates, Tiers};
 
 /// Prices and two abilities of the models that are known, from `prices.json`, which says where they come from.
 #[derive(Debug, Default)]
@@ -22,7 +23,10 @@ struct Entry {
     forces_tools: bool,
 }
 
-static BUILT_IN: LazyLock<PriceTable> = LazyLock::new(|| PriceTable::read(include_str!("prices.json")));
+/// The table as it comes with the program.
+pub(super) const TABLE: &str = include_str!("prices.json");
+
+static BUILT_IN: LazyLock<PriceTable> = LazyLock::new(|| PriceTable::read(TABLE));
 
 impl PriceTable {
     /// The table that the program comes with, read at its first use.
@@ -39,8 +43,19 @@ impl PriceTable {
             let long =
                 |long: &Long| Some(LongContext { above: long.above_input_tokens, rates: long.rates.read()? });
             let long_context = model.long_context.as_ref().and_then(long);
+            let tier = |rates: &Option<RawRates>, long: Option<&RawRates>| {
+                let rates = rates.as_ref()?.read()?;
+                Some(TierRates { rates, long: long.and_then(RawRates::read) })
+            };
+            let long_batch = model.long_context.as_ref().and_then(|long| long.batch.as_ref());
+            let tiers = Some(Tiers {
+                batch: tier(&model.batch, long_batch),
+                flex: tier(&model.flex, None),
+                priority: tier(&model.priority, None),
+            });
+            let price = Price { rates, long_context, tiers, asked: ServiceTier::Standard };
             let entry = Entry {
-                price: Price { rates, long_context },
+                price,
                 reasons: model.supports_reasoning,
                 forces_tools: model.supports_forced_tool_use != Some(false),
             };
@@ -64,16 +79,24 @@ impl PriceTable {
         self.find(model).is_none_or(|entry| entry.forces_tools)
     }
 
-    /// A model by its name: as it stands; else without `-2026-03-17`, `-20260317` or `-latest`; each also without
-    /// leading `models/` or `vendor/`. Never by a prefix: `gpt-5` is not `gpt-5.4`.
     fn find(&self, model: &str) -> Option<&Entry> {
-        let mut name = model;
-        loop {
-            if let Some(entry) = self.models.get(name).or_else(|| self.models.get(undated(name)?)) {
-                return Some(entry);
-            }
-            name = name.split_once('/')?.1;
+        matched(model, |name| self.models.get(name))
+    }
+}
+
+/// A model by its name: as it stands; else without `-2026-03-17`, `-20260317` or `-latest`; each also without
+/// leading `models/` or `vendor/`. Never by a prefix: `gpt-5` is not `gpt-5.4`.
+pub(super) fn matched<T>(model: &str, mut known: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    let mut name = model;
+    loop {
+        let found = known(name);
+        if found.is_some() {
+            return found;
         }
+        if let Some(found) = undated(name).and_then(&mut known) {
+            return Some(found);
+        }
+        name = name.split_once('/')?.1;
     }
 }
 
@@ -104,6 +127,9 @@ struct Model {
     id: String,
     #[serde(flatten)]
     rates: RawRates,
+    batch: Option<RawRates>,
+    flex: Option<RawRates>,
+    priority: Option<RawRates>,
     long_context: Option<Long>,
     #[serde(default)]
     supports_reasoning: bool,
@@ -115,6 +141,7 @@ struct Long {
     above_input_tokens: u64,
     #[serde(flatten)]
     rates: RawRates,
+    batch: Option<RawRates>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,6 +186,14 @@ mod tests {
             assert_eq!(entry.price.long_context.is_some(), model["long_context"].is_object());
             assert_eq!(entry.price.rates.cached_input.is_some(), model["cached_input"].is_number());
             assert_eq!(entry.price.rates.cache_write.is_some(), model["cache_write"].is_number());
+            let tiers = entry.price.tiers.unwrap();
+            for (tier, name) in [(tiers.batch, "batch"), (tiers.flex, "flex"), (tiers.priority, "priority")] {
+                assert_eq!(tier.is_some(), model[name].is_object(), "{name}");
+            }
+            assert_eq!(
+                tiers.batch.and_then(|batch| batch.long).is_some(),
+                model["long_context"]["batch"].is_object()
+            );
         }
         let sol = table.price("gpt-6.1-sol").unwrap();
         let long = sol.long_context.unwrap();

@@ -18,6 +18,11 @@ impl Number {
         Self(amount.map(|amount| amount.to_string()))
     }
 
+    /// A decimal as it stands; `null` where it is unknown.
+    pub(super) fn exact(value: Option<rust_decimal::Decimal>) -> Self {
+        Self(value.map(|value| value.to_string()))
+    }
+
     /// A value to `places` decimals without trailing zeros; `null` for a value that is unknown or not finite.
     pub(super) fn decimal(value: Option<f64>, places: usize) -> Self {
         Self(value.filter(|value| value.is_finite()).map(|value| cut(&format!("{value:.places$}"))))

@@ -9,7 +9,9 @@
 //! What never happens here: a clock, a file or the store is read; anything is decided (the exit code and its reason
 //! arrive as data); a control character that came from data, an answer or a server reaches a line of text raw.
 
+mod agreement;
 mod bar;
+mod estimate;
 mod failures;
 mod github;
 mod hint;
@@ -27,7 +29,9 @@ mod show;
 mod status;
 mod summary;
 
+pub use agreement::AgreementView;
 pub use bar::Bar;
+pub use estimate::{CostRange, Estimate};
 pub use failures::{FailureGroup, FailureGroups};
 pub use github::{Annotations, markdown};
 pub use hint::hint;

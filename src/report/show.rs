@@ -6,7 +6,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::model::{AttemptRecord, Ending, Prompt, RowResult, Usage};
+use crate::model::{AttemptRecord, Ending, PersonDecision, Prompt, RowResult, Usage};
 use crate::report::json::{Number, line};
 
 /// What `verify show RUN ROW` says.
@@ -20,6 +20,8 @@ pub struct ShowRow {
     pub version: String,
     /// The rendered prompt; `None` where it cannot be rendered.
     pub prompt: Option<Prompt>,
+    /// What people have decided about it, the oldest first; text only, not in the object.
+    pub decisions: Vec<PersonDecision>,
     /// The samples, ascending.
     pub samples: Vec<ShowSample>,
 }

@@ -13,12 +13,13 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{Header, InputRow, ProviderKind, RowResult, Settings, Totals};
+use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
 use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
 use crate::run::credentials::{Credentials, redactor};
+use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
@@ -77,6 +78,8 @@ pub struct Plan {
     pub state: PathBuf,
     /// Which run to execute.
     pub choice: Choice,
+    /// Stop once so many rows have ended, and write no output.
+    pub probe: Option<u64>,
     /// What the store keeps of the settings, as JSON.
     pub record: String,
     /// This process.
@@ -195,7 +198,9 @@ pub fn execute(
         files: written.files,
         open: written.open,
     };
-    let ending = ending_word(written.cause.as_ref());
+    // A probe ends before its run does.
+    let is_early = plan.probe.is_some() && written.cause.is_none() && ended.open > 0;
+    let ending = if is_early { "stopped" } else { ending_word(written.cause.as_ref()) };
     store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
     store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
     store.save_summary(seq, &(hooks.summarize)(&ended))?;
@@ -238,8 +243,10 @@ fn drive(
         finished: finished_rows(opened, settings)?,
         price: plan.price,
         fixed_bytes: fixed_bytes(settings),
-        output_tokens: settings.call.max_output_tokens,
+        output_tokens: output_limit(&settings.call),
         retry: opened.retry.clone(),
+        decisions: decisions(work)?,
+        left: plan.probe,
         started: opened.started,
         seen: SeenRequests::default(),
     };
@@ -289,11 +296,25 @@ fn drive(
     Ok(runtime.block_on(driver.drive()))
 }
 
+/// What people have decided, if the store holds any of that.
+pub(super) fn decisions(work: &Work<'_>) -> Result<Option<Decisions>, RunError> {
+    let Work { plan, opened, .. } = *work;
+    let schema = plan.settings.answer.schema.as_ref();
+    Ok(Decisions::any(&opened.store, &plan.template, schema)?)
+}
+
 /// Bytes that every request carries besides its prompt: schema and extra members.
-fn fixed_bytes(settings: &Settings) -> usize {
+pub(super) fn fixed_bytes(settings: &Settings) -> usize {
     let schema = settings.answer.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let extra = serde_json::to_string(&settings.call.extra).map_or(0, |text| text.len());
     schema + extra
+}
+
+/// The most output tokens that a request may bring: what `extra` sets wins, as it does in the request.
+pub(super) fn output_limit(call: &CallSettings) -> u64 {
+    let set = |name: &str| call.extra.get(name).and_then(serde_json::Value::as_u64);
+    let both = set("max_completion_tokens").into_iter().chain(set("max_tokens"));
+    both.max().unwrap_or(call.max_output_tokens)
 }
 
 fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::dataset::{Checked, DatasetError, Source};
 use crate::model::{Header, OutputSettings, Reason, Totals};
 use crate::output::{OutputWriter, Target};
+use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::feed::FinishedRows;
 use crate::run::history::RowJudge;
@@ -28,6 +29,8 @@ pub struct Export<'a> {
     pub run: &'a RunRecord,
     /// The configured model, if one is.
     pub model: Option<String>,
+    /// What people have decided, if the store holds any of that.
+    pub decisions: Option<&'a Decisions>,
     /// The place and the form of the output.
     pub output: &'a OutputSettings,
 }
@@ -58,6 +61,7 @@ pub fn export(export: &Export<'_>) -> Result<Exported, RunError> {
         run: run.seq,
         model: export.model.clone(),
         skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
+        decisions: export.decisions,
     };
     let joined = join
         .run(rows, export.store.reader()?, Some(writer), &FinishedRows::default(), &mut |_, _| {})

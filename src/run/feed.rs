@@ -11,6 +11,7 @@ use crate::model::{Ending, Header, InputRow, Prompt, Reason, RowContent, StoredA
 use crate::policy::{RowPlan, SamplePlan, SampleState};
 use crate::prompt::Template;
 use crate::provider::{Price, bound};
+use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::history::{Retry, RowJudge, Sample};
 use crate::run::identity::{row_prefix, sample_hash};
@@ -63,6 +64,10 @@ pub(super) struct FeedPlan {
     /// Output tokens that a request may bring, for its share of a minute's limit.
     pub(super) output_tokens: u64,
     pub(super) retry: Retry,
+    /// What people have decided, if there is any of that.
+    pub(super) decisions: Option<Decisions>,
+    /// How many rows may still be fed; `None` for all.
+    pub(super) left: Option<u64>,
     /// When the execution began.
     pub(super) started: WallTime,
     /// What was fed in this execution.
@@ -159,12 +164,13 @@ impl Drop for Feed {
 }
 
 impl FeedPlan {
-    fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
+    pub(super) fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
         // Other runs may begin at any time, so it is asked for each batch.
         let others = self.store.has_other_attempts(self.run)?;
         while batch.rows.len() < count {
-            let Some(row) = self.rows.next() else {
+            let next = if self.left == Some(0) { None } else { self.rows.next() };
+            let Some(row) = next else {
                 batch.exhausted = true;
                 break;
             };
@@ -174,7 +180,10 @@ impl FeedPlan {
                 continue;
             }
             match self.plan(&row, others)? {
-                Some(fed) => batch.rows.push(fed),
+                Some(fed) => {
+                    self.left = self.left.map(|left| left.saturating_sub(1));
+                    batch.rows.push(fed);
+                }
                 None => batch.passed += 1,
             }
         }
@@ -224,8 +233,13 @@ impl FeedPlan {
                 }
             }
         }
+        let decided = match &self.decisions {
+            Some(decisions) => decisions.on_prompt(&prompt)?,
+            None => None,
+        };
         let plan = RowPlan {
             row: row.number,
+            decided,
             tokens: self.tokens(&prompt),
             bound: self.bound(&prompt),
             group: hashes.first().copied(),
@@ -266,10 +280,8 @@ impl FeedPlan {
                 source: None,
             })
             .collect();
-        FedRow {
-            plan: RowPlan { row, tokens: 0, bound: None, group: None, samples },
-            load: RowLoad::Bad(why),
-        }
+        let plan = RowPlan { row, tokens: 0, bound: None, group: None, samples, decided: None };
+        FedRow { plan, load: RowLoad::Bad(why) }
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has

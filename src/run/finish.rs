@@ -8,7 +8,7 @@ use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
 use crate::run::error::{RunError, chain};
-use crate::run::execute::Work;
+use crate::run::execute::{Work, decisions};
 use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{Join, Joined};
@@ -20,6 +20,10 @@ use crate::run::stop::{StopSender, skip_reason};
 pub(super) fn follow(work: &Work<'_>, stops: StopSender) -> Result<Option<Follow>, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
+    // A probe writes no output.
+    if plan.probe.is_some() {
+        return Ok(None);
+    }
     let target = prepare(settings)?;
     if !target.is_stream() && settings.output.order == OutputOrder::Input {
         return Ok(None);
@@ -37,6 +41,7 @@ pub(super) fn follow(work: &Work<'_>, stops: StopSender) -> Result<Option<Follow
         line_end: plan.checked.line_end,
         target,
         earlier: finished_rows(opened, settings)?,
+        decisions: decisions(work)?,
         stops,
     };
     Follow::start(follow).map(Some)
@@ -71,6 +76,7 @@ pub(super) fn write(
 ) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
+    let decisions = decisions(work)?;
     let join = Join {
         source: &plan.source,
         header: plan.checked.header.as_ref(),
@@ -78,9 +84,11 @@ pub(super) fn write(
         run: opened.record.seq,
         model: model(settings),
         skipped: skip_reason(cause.as_ref()),
+        decisions: decisions.as_ref(),
     };
     let rows = plan.source.rows(&plan.checked)?;
     let has_output = match &cause {
+        _ if plan.probe.is_some() => false,
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
         Some(StopCause::Unable(_)) if prepare(settings)?.is_stream() => {
@@ -113,8 +121,10 @@ pub(super) fn write(
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
-    let ending = |cause: &Option<StopCause>| {
-        exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone())
+    let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
+        // Rows that nobody has asked for yet break no gate.
+        (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
+        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
     let files = match place(target, exit.code, &totals, has_output) {

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use crate::dataset::{Rows, Source};
 use crate::model::{Header, InputRow, LineEnd, OutputOrder, OutputSettings, Reason, Status};
 use crate::output::{OutputError, OutputWriter, Sink, Target};
+use crate::run::decisions::Decisions;
 use crate::run::error::{RunError, chain};
 use crate::run::feed::FinishedRows;
 use crate::run::history::RowJudge;
@@ -31,6 +32,8 @@ pub(super) struct FollowPlan {
     pub(super) target: Target,
     /// Rows that earlier executions have finished.
     pub(super) earlier: FinishedRows,
+    /// What people have decided, if the store holds any of that.
+    pub(super) decisions: Option<Decisions>,
     /// Where a place that cannot be written any more is reported.
     pub(super) stops: StopSender,
 }
@@ -220,6 +223,10 @@ impl FollowPlan {
         writer: &mut OutputWriter<Sink>,
         written: &mut FinishedRows,
     ) -> Result<bool, Stopped> {
+        let decided = match &self.decisions {
+            Some(decisions) => decisions.on_row(row, self.header.as_ref()).map_err(|_| Stopped::Unread)?,
+            None => None,
+        };
         let history = self.store.row(self.run, row.number).map_err(|_| Stopped::Unread)?;
         let result = self.judge.result(RowFacts {
             run: self.run,
@@ -228,6 +235,7 @@ impl FollowPlan {
             model: self.model.clone(),
             history: &history,
             skipped: Reason::Stopped,
+            decided,
         });
         if result.status == Status::Skipped {
             return Ok(false);

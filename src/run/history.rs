@@ -164,6 +164,11 @@ impl RowJudge {
         samples
     }
 
+    /// What the samples of a row of run number `run` say.
+    pub fn states(&self, run: u64, history: &RowHistory) -> Vec<SampleState> {
+        self.samples(run, history).into_iter().map(|sample| sample.state).collect()
+    }
+
     fn close(&self, sample: &mut Sample, attempt: &AttemptRecord, key: AttemptKey) {
         match attempt.ending {
             Ending::Valid => {
@@ -197,6 +202,11 @@ impl RowJudge {
         };
         answer.extracted = extracted;
         Some((answer, SampleState::Valid(vote)))
+    }
+
+    /// Whether these samples decide their row, open ones left out.
+    pub(super) fn decides(&self, states: &[SampleState]) -> bool {
+        decide(&self.ensemble, self.has_verdict, self.has_confidence, states).is_some()
     }
 
     pub(super) fn decide(&self, samples: &[Sample]) -> Option<Decision> {

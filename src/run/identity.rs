@@ -12,6 +12,8 @@ use crate::model::{
 
 /// Version of the canonical form of requests. A change of the form makes every stored answer unreachable.
 const REQUEST_FORMAT: u64 = 1;
+/// Version of the canonical form of contents. A change of the form makes every decision of a person unreachable.
+const CONTENT_FORMAT: u64 = 1;
 
 /// The job's key: a digest of what decides which rows get which answers and what they mean. Limits, keys, retries,
 /// repair, early stop, gates, output and screen are not in it.
@@ -108,6 +110,18 @@ pub fn request_prefix(settings: &Settings) -> DigestBuilder {
 /// The part of the requests' digests that a row's samples share.
 pub(super) fn row_prefix(prefix: &DigestBuilder, prompt: &Prompt) -> DigestBuilder {
     prefix.clone().optional("system", prompt.system.as_deref()).field("user", &prompt.user)
+}
+
+/// The part of a content's digest that all rows share.
+pub(super) fn content_prefix(schema: Option<&Value>) -> DigestBuilder {
+    DigestBuilder::new("verify content")
+        .number("format", CONTENT_FORMAT)
+        .optional("schema", schema.map(canonical))
+}
+
+/// The digest of what a person sees of a row: its prompts and the schema, whatever model or server answers.
+pub(super) fn content_digest(prefix: &DigestBuilder, prompt: &Prompt) -> Digest {
+    row_prefix(prefix, prompt).finish()
 }
 
 /// The first 16 bytes of a sample's request digest.

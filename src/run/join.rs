@@ -1,13 +1,13 @@
 //! The input again, in order, joined with what the store holds of each row.
 
-use std::collections::VecDeque;
-
 use crate::dataset::{Rows, Source};
 use crate::model::{AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
 use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
+use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::feed::FinishedRows;
+use crate::run::histories::Histories;
 use crate::run::history::RowJudge;
 use crate::run::result::RowFacts;
 use crate::store::{Reader, RowHistory};
@@ -23,6 +23,8 @@ pub(super) struct Join<'a> {
     pub(super) model: Option<String>,
     /// Why unfinished rows are not finished.
     pub(super) skipped: Reason,
+    /// What people have decided, if there is any of that.
+    pub(super) decisions: Option<&'a Decisions>,
 }
 
 /// What the rows of a run have become, from the store.
@@ -38,48 +40,27 @@ pub(super) struct Joined {
     pub(super) output: Option<OutputError>,
 }
 
-const PAGE: usize = 256;
-
 impl Join<'_> {
     /// Goes through all rows in order, counts them, shows each to `each`, and writes those that are not `written` where there is
     /// a writer.
     pub(super) fn run(
         &self,
         rows: Rows,
-        mut store: Reader,
+        store: Reader,
         mut writer: Option<OutputWriter<Sink>>,
         written: &FinishedRows,
         each: &mut dyn FnMut(&InputRow, &RowResult),
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
-        let mut page: VecDeque<RowHistory> = VecDeque::new();
-        let mut asked_after = 0;
-        let mut exhausted = false;
+        let mut histories = Histories::new(store, self.run);
         for row in rows {
             let row = row?;
-            while page.front().is_none_or(|history| history.row < row.number) {
-                page.pop_front();
-                if page.is_empty() {
-                    if exhausted {
-                        break;
-                    }
-                    // Rows before this one that have something stored are of no interest.
-                    asked_after = asked_after.max(row.number - 1);
-                    page = store.rows_after(self.run, asked_after, PAGE)?.into();
-                    exhausted = page.len() < PAGE;
-                    if let Some(last) = page.back() {
-                        asked_after = last.row;
-                    }
-                    if page.is_empty() {
-                        break;
-                    }
-                }
-            }
-            let history = match page.front() {
-                Some(history) if history.row == row.number => page.pop_front(),
-                _ => None,
+            let history = histories.of(row.number)?;
+            let decided = match self.decisions {
+                Some(decisions) => decisions.on_row(&row, self.header)?,
+                None => None,
             };
-            let result = self.result(&row, &history.unwrap_or_default(), &mut joined);
+            let result = self.result(&row, &history, decided, &mut joined);
             each(&row, &result);
             if !written.contains(row.number)
                 && let Some(out) = &mut writer
@@ -97,7 +78,13 @@ impl Join<'_> {
         Ok(joined)
     }
 
-    fn result(&self, row: &InputRow, history: &RowHistory, joined: &mut Joined) -> RowResult {
+    fn result(
+        &self,
+        row: &InputRow,
+        history: &RowHistory,
+        decided: Option<bool>,
+        joined: &mut Joined,
+    ) -> RowResult {
         count(history, &mut joined.totals);
         let lost = |attempt: &AttemptRecord| {
             attempt.http_status.is_none() && attempt.cost.is_none() && attempt.possible.is_none()
@@ -110,6 +97,7 @@ impl Join<'_> {
             model: self.model.clone(),
             history,
             skipped: self.skipped,
+            decided,
         });
         joined.totals.add_row(result.status, result.reason);
         if result.status == Status::Skipped || result.reason.is_operational() {

@@ -9,6 +9,8 @@
 //! of `policy`; text for people is made from facts by `report` and `cli`.
 
 mod credentials;
+mod decisions;
+mod distinct;
 mod draws;
 mod driven;
 mod driver;
@@ -18,11 +20,16 @@ mod export;
 mod feed;
 mod finish;
 mod follow;
+mod forecast;
+mod histories;
 mod history;
 mod identity;
 mod join;
 mod live;
 mod lock;
+mod observed;
+mod past;
+mod rater;
 mod reading;
 mod result;
 mod resume;
@@ -31,12 +38,16 @@ mod stop;
 mod worker;
 
 pub use credentials::{Credential, Credentials};
+pub use decisions::Decisions;
 pub use error::{RunError, chain};
 pub use execute::{Choice, Ended, Hooks, Plan, execute};
 pub use export::{Export, Exported, export};
+pub use forecast::{Counting, forecast};
 pub use history::{Retry, RowJudge};
 pub use identity::{job_key, request_prefix};
 pub use live::Observer;
 pub use lock::JobLock;
+pub use past::{Past, PastPlan, PastRow, PastSample};
+pub use rater::quick_likely;
 pub use result::RowFacts;
 pub use stop::{StopSender, StopSignal, Stops, stops};

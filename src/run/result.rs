@@ -1,7 +1,7 @@
 //! What the output says of a row, from what the store holds of it.
 
 use crate::model::{Reason, RowResult, RowUsage, SampleCounts, Status};
-use crate::policy::SampleState;
+use crate::policy::{SampleState, reviewed};
 use crate::run::history::{RowJudge, Sample};
 use crate::store::RowHistory;
 
@@ -20,6 +20,8 @@ pub struct RowFacts<'a> {
     pub history: &'a RowHistory,
     /// Why it is not finished, should it not be.
     pub skipped: Reason,
+    /// What a person has decided of it, whether it passes.
+    pub decided: Option<bool>,
 }
 
 impl RowJudge {
@@ -27,7 +29,15 @@ impl RowJudge {
     pub fn result(&self, facts: RowFacts<'_>) -> RowResult {
         let samples = self.samples(facts.run, facts.history);
         let usage = usage(&facts, &samples);
-        let Some(decision) = self.decide(&samples) else { return self.skipped(facts, &samples, usage) };
+        let judged = self.decide(&samples);
+        let decision = match facts.decided {
+            Some(positive) => {
+                let states: Vec<_> = samples.iter().map(|sample| sample.state.clone()).collect();
+                Some(reviewed(judged.as_ref(), positive, &states))
+            }
+            None => judged,
+        };
+        let Some(decision) = decision else { return self.skipped(facts, &samples, usage) };
         let sample = |number: Option<u16>| number.and_then(|number| samples.get(usize::from(number) - 1));
         let error = sample(decision.error_sample).and_then(|sample| sample.error.clone()).or_else(|| {
             // A row to review because a sample failed says what went wrong with the first of those.

@@ -89,6 +89,29 @@ fn open_run(
     job: Digest,
     now: WallTime,
 ) -> Result<(RunRecord, Retry, bool), RunError> {
+    let (wanted, retry) = wanted(plan, store, job)?;
+    if let Some(run) = wanted {
+        return Ok((run, retry, true));
+    }
+    let new = NewRun {
+        id: RunId::new(now),
+        job,
+        input_digest: plan.checked.digest,
+        input: plan.source.shown_as().to_owned(),
+        version: plan.settings.prompt.version.clone(),
+        settings: plan.record.clone(),
+        selected: plan.checked.selected,
+        started: now,
+    };
+    Ok((store.create_run(&new)?, retry, false))
+}
+
+/// The run that is to be continued, if there is one, and which of its rows count as unfinished.
+pub(super) fn wanted(
+    plan: &Plan,
+    store: &Store,
+    job: Digest,
+) -> Result<(Option<RunRecord>, Retry), RunError> {
     let newest = store.newest_run(&job)?.filter(|run| run.input_digest == plan.checked.digest);
     let mut retry = plan.choice.retry.clone().unwrap_or_else(Retry::operational);
     let wanted = match &plan.choice.run {
@@ -110,23 +133,10 @@ fn open_run(
             run.unfinished || plan.choice.retry.is_some() || has_room_for_truncated(run, &plan.settings)
         }),
     };
-    if let Some(run) = wanted {
-        if has_room_for_truncated(&run, &plan.settings) {
-            retry = retry.with(Reason::Truncated);
-        }
-        return Ok((run, retry, true));
+    if wanted.as_ref().is_some_and(|run| has_room_for_truncated(run, &plan.settings)) {
+        retry = retry.with(Reason::Truncated);
     }
-    let new = NewRun {
-        id: RunId::new(now),
-        job,
-        input_digest: plan.checked.digest,
-        input: plan.source.shown_as().to_owned(),
-        version: plan.settings.prompt.version.clone(),
-        settings: plan.record.clone(),
-        selected: plan.checked.selected,
-        started: now,
-    };
-    Ok((store.create_run(&new)?, retry, false))
+    Ok((wanted, retry))
 }
 
 /// Whether the length limit has grown since the run's last execution, and rows were truncated under it.
@@ -139,19 +149,28 @@ fn has_room_for_truncated(run: &RunRecord, settings: &Settings) -> bool {
 
 /// Rows of a continued run that are passed over by number: each of their samples has ended, and none is asked again.
 pub(super) fn finished_rows(opened: &Opened, settings: &Settings) -> Result<FinishedRows, RunError> {
-    let mut finished = FinishedRows::default();
     if !opened.continued {
-        return Ok(finished);
+        return Ok(FinishedRows::default());
     }
-    let planned = settings.ensemble.samples;
+    finished_in(&opened.store, opened.record.seq, &opened.retry, settings.ensemble.samples)
+}
+
+/// Rows of the run with this number of which all `planned` samples have ended, and none is asked again.
+pub(super) fn finished_in(
+    store: &Store,
+    run: u64,
+    retry: &Retry,
+    planned: u16,
+) -> Result<FinishedRows, RunError> {
+    let mut finished = FinishedRows::default();
     let mut current = (0, 0);
-    opened.store.reader()?.finished(opened.record.seq, &mut |row, _, ending| {
+    store.reader()?.finished(run, &mut |row, _, ending| {
         if current.0 != row {
             current = (row, 0);
         }
         let has_ended = match ending {
             Ending::Valid => true,
-            Ending::Failed(reason) => !opened.retry.reopens(reason),
+            Ending::Failed(reason) => !retry.reopens(reason),
             _ => false,
         };
         current.1 += u16::from(has_ended);

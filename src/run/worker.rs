@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::base::{Clock, Moment, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
-    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, Usage,
+    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, ServiceTier,
+    Usage,
 };
 use crate::policy::{Assignment, Feedback, Outcome, Pressure, Settlement};
 use crate::provider::{Codec, Price, bound, cost, headroom};
@@ -190,7 +191,7 @@ impl Worker {
                 record.request_id = decoded.request_id;
                 record.raw = reply.body;
                 let understood = understand(self.judge.reader(), decoded.content, &mut record);
-                self.account(job, &mut record, decoded.usage, &understood);
+                self.account(job, &mut record, decoded.usage, decoded.tier, &understood);
                 understood
             }
         };
@@ -199,7 +200,11 @@ impl Worker {
             self.hold(job.assignment.key, *wait);
         }
         let extra = repair.as_ref().map_or(Money::ZERO, |repair| self.repair_extra(job, repair));
-        let feedback = feedback(&outcome, &record, remaining, extra);
+        let mut feedback = feedback(&outcome, &record, remaining, extra);
+        if self.price.is_some() && record.http_status.is_some() && record.cost.is_none() {
+            // The reply names a tier whose price is unknown: it may have cost all that was reserved.
+            feedback.settlement = Settlement::Lost;
+        }
         let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
         Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
     }
@@ -215,7 +220,14 @@ impl Worker {
 
     /// Usage and cost. A failure costs nothing unless it carries usage; an answer without usage is estimated at
     /// four bytes a token.
-    fn account(&self, job: &Job, record: &mut AttemptRecord, usage: Option<Usage>, understood: &Understood) {
+    fn account(
+        &self,
+        job: &Job,
+        record: &mut AttemptRecord,
+        usage: Option<Usage>,
+        tier: Option<ServiceTier>,
+        understood: &Understood,
+    ) {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let is_error = matches!(understood.outcome, Outcome::Failed(_));
         record.usage = match usage {
@@ -235,7 +247,8 @@ impl Worker {
             known => known,
         };
         record.cost = match (&self.price, &record.usage) {
-            (Some(price), Some(usage)) => Some(cost(price, usage)),
+            // A reply that does not name its tier was made in the one asked for.
+            (Some(price), Some(usage)) => cost(price, usage, tier.unwrap_or(price.asked)),
             _ => None,
         };
     }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::StoreError;
 
 /// The steps; the format's number is how many of them a store has gone. A step that was released never changes.
-pub(super) const STEPS: &[&str] = &[include_str!("schema/0001.sql")];
+pub(super) const STEPS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
 
 /// Brings a store to the format of `steps`: all that it lacks in one transaction, or nothing.
 ///
@@ -82,9 +82,11 @@ mod tests {
         let path = Path::new("store.db");
         let mut connection = fresh();
         migrate(&mut connection, path, STEPS).unwrap();
-        let broken = [STEPS[0], "CREATE TABLE extra (id INTEGER PRIMARY KEY); CREATE TABLE labels (id)"];
+        let step = "CREATE TABLE extra (id INTEGER PRIMARY KEY); CREATE TABLE labels (id)";
+        let broken: Vec<&str> = STEPS.iter().copied().chain([step]).collect();
+        let before = version(&connection, path, 99).unwrap();
         migrate(&mut connection, path, &broken).unwrap_err();
-        assert_eq!(version(&connection, path, 2).unwrap(), 1);
+        assert_eq!(version(&connection, path, 99).unwrap(), before);
         let extra: i64 = connection
             .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'extra'", [], |row| row.get(0))
             .unwrap();

@@ -12,6 +12,7 @@
 
 mod batch;
 mod connection;
+mod decisions;
 mod entry;
 mod error;
 mod folder;

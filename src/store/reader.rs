@@ -50,8 +50,8 @@ const REPLAYED: &str = "SELECT r.id, a.ending FROM rows r CROSS JOIN attempts a 
 /// keeps a snapshot open after it returns.
 #[derive(Debug)]
 pub struct Reader {
-    connection: Connection,
-    path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
 }
 
 impl Reader {

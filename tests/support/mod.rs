@@ -14,6 +14,7 @@ pub(crate) mod command;
 pub(crate) mod http;
 pub(crate) mod job;
 pub(crate) mod mock;
+pub(crate) mod opinions;
 pub(crate) mod provider;
 
 /// Makes the expectation of dead code true in every test file.

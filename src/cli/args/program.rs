@@ -2,7 +2,7 @@
 
 use clap::{Args as _, Command};
 
-use crate::cli::args::{assets, check, export, read, run, runs};
+use crate::cli::args::{assets, check, export, models, read, review, run, runs};
 use crate::cli::commands::MockArgs;
 
 /// The whole command line.
@@ -21,6 +21,9 @@ pub(crate) fn command() -> Command {
         .subcommand(read::show())
         .subcommand(runs::command())
         .subcommand(export::command())
+        .subcommand(review::review())
+        .subcommand(review::agreement())
+        .subcommand(models::command())
         .subcommand(assets::init())
         .subcommand(assets::completions())
         .subcommand(assets::man())

@@ -13,6 +13,9 @@ use crate::cli::terminal::{Color, Progress};
 #[expect(clippy::struct_excessive_bools, reason = "one a switch of the command line")]
 pub(crate) struct RunArgs {
     pub(crate) job: JobArgs,
+    pub(crate) dry_run: bool,
+    pub(crate) probe: Option<u64>,
+    pub(crate) yes: bool,
     pub(crate) new: bool,
     pub(crate) run: Option<String>,
     pub(crate) retry: Option<String>,
@@ -36,6 +39,9 @@ Examples:
     verify run in.jsonl --model gpt-5.4-mini --prompt-file prompt.txt --schema schema.json --concurrency 8
   A server of your own:
     verify run in.jsonl --model qwen --base-url http://127.0.0.1:8000/v1 --prompt 'Translate: {{ text }}'
+  What it will take, without and with a look at 20 rows:
+    verify run in.csv --dry-run
+    verify run in.csv --probe 20
   Everything in verify.toml, a part of the rows:
     verify run in.csv --rows 5-20,31
 The same command again continues a run that was stopped, and pays for nothing twice.
@@ -69,10 +75,26 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
-            text("format", "FORMAT", "Output", "text, or json for the summary on standard output")
-                .value_parser(["text", "json"])
-                .default_value("text"),
+            text(
+                "format",
+                "FORMAT",
+                "Output",
+                "text, or json for the summary, or the estimate, on standard output",
+            )
+            .value_parser(["text", "json"])
+            .default_value("text"),
         )
+        .arg(switch(
+            "dry-run",
+            run,
+            "Send nothing: print rows, calls, tokens, cost and time, and whether something is to be mended",
+        ))
+        .arg(
+            text("probe", "N", run, "Ask N rows, write no output, and print the estimate made from them")
+                .value_parser(value_parser!(u64).range(1..))
+                .conflicts_with("dry-run"),
+        )
+        .arg(switch("yes", run, "Do not ask about the cost").short('y'))
         .arg(switch(
             "forgive-possible",
             run,
@@ -121,6 +143,9 @@ impl RunArgs {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         Self {
             job: JobArgs::read(matches),
+            dry_run: matches.get_flag("dry-run"),
+            probe: matches.get_one::<u64>("probe").copied(),
+            yes: matches.get_flag("yes"),
             new: matches.get_flag("new"),
             run: text("run"),
             retry: text("retry"),

@@ -3,9 +3,9 @@
 use crate::answer::{Reader, Schema};
 use crate::cli::failure::Failure;
 use crate::dataset::{Checked, Source};
-use crate::model::{Header, InputFormat, OutputFormat, Ragged, RowContent, Settings};
+use crate::model::{Header, InputFormat, InputRow, OutputFormat, Ragged, RowContent, Settings};
 use crate::output::{ColumnCollector, check_names, has_member};
-use crate::prompt::{FieldCheck, PartialField, Template};
+use crate::prompt::{FieldCheck, PartialField, Template, TokenCounter};
 use crate::provider::Codec;
 use crate::run::chain;
 
@@ -19,6 +19,8 @@ pub(super) struct Good {
     /// Columns of a CSV input, or of a JSONL input that becomes a CSV.
     pub(super) columns: Option<Header>,
     pub(super) warnings: Vec<String>,
+    /// Tokens of a prompt by their characters, the mean over a part of the rows.
+    pub(super) prompt_tokens: u64,
 }
 
 /// Checks template, schema, provider settings and every row, offline, and lists all problems together.
@@ -44,9 +46,13 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     let to_csv = matches!(settings.output.format, OutputFormat::Csv { .. });
     let mut collector = ColumnCollector::new();
     let mut taken = None;
+    let mut sizes = Sizes::new(&settings.call.model);
     let checked = source.check(&mut |row, header| {
         if let Some(fields) = &mut fields {
             fields.see(row, header);
+        }
+        if let Some(template) = &template {
+            sizes.see(template, row, header);
         }
         if to_csv {
             collector.add(row);
@@ -106,9 +112,43 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     }
     match (template, answers, codec) {
         (Some(template), Some(answers), Some(codec)) if problems.is_empty() => {
-            Ok(Good { source, checked, template, answers, codec, columns, warnings })
+            let prompt_tokens = sizes.mean();
+            Ok(Good { source, checked, template, answers, codec, columns, warnings, prompt_tokens })
         }
         _ => Err(listed(problems, more, way_out(settings, checked.problems.count))),
+    }
+}
+
+/// The size of prompts, from so few rows that it costs nearly nothing.
+struct Sizes {
+    counter: TokenCounter,
+    rows: u64,
+    rendered: u64,
+    tokens: u64,
+}
+
+impl Sizes {
+    /// The first rows are all rendered, and after that one of so many.
+    const STEP: u64 = 64;
+
+    fn new(model: &str) -> Self {
+        Self { counter: TokenCounter::by_ratio(model), rows: 0, rendered: 0, tokens: 0 }
+    }
+
+    fn see(&mut self, template: &Template, row: &InputRow, header: Option<&Header>) {
+        self.rows += 1;
+        if self.rows > Self::STEP && !self.rows.is_multiple_of(Self::STEP) {
+            return;
+        }
+        if let Ok(prompt) = template.render(row, header) {
+            let system = prompt.system.as_deref().map_or(0, |text| self.counter.count(text));
+            self.rendered += 1;
+            self.tokens = self.tokens.saturating_add(system + self.counter.count(&prompt.user));
+        }
+    }
+
+    fn mean(&self) -> u64 {
+        self.tokens / self.rendered.max(1)
     }
 }
 

@@ -51,10 +51,14 @@ impl Context {
         let mut skip_next = false;
         for argument in self.arguments.iter().skip(1) {
             let text = argument.to_string_lossy();
-            if std::mem::take(&mut skip_next) || text == "--new" || text.starts_with("--retry=") {
+            if std::mem::take(&mut skip_next)
+                || text == "--new"
+                || text.starts_with("--retry=")
+                || text.starts_with("--probe=")
+            {
                 continue;
             }
-            if text == "--retry" {
+            if text == "--retry" || text == "--probe" {
                 skip_next = true;
                 continue;
             }

@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::cli::args::{CheckArgs, ExportArgs, ReadArgs, RunArgs, RunsArgs, ShowArgs};
-use crate::cli::commands::{Context, assets, check_command, export, mock, run, runs, show, status};
+use crate::cli::args::{
+    AgreementArgs, CheckArgs, ExportArgs, ModelsArgs, ReadArgs, ReviewArgs, RunArgs, RunsArgs, ShowArgs,
+};
+use crate::cli::commands::{
+    Context, agreement, assets, check_command, export, mock, models, review, run, runs, show, status,
+};
 use crate::cli::failure::Failure;
 
 /// Runs the command that was typed. Returns its exit code.
@@ -17,6 +21,9 @@ pub(crate) fn dispatch(matches: &ArgMatches, context: &Context) -> Result<u8, Fa
         Some(("show", matches)) => show::run(&ShowArgs::read(matches), context),
         Some(("runs", matches)) => runs::run(&RunsArgs::read(matches), context),
         Some(("export", matches)) => export::run(&ExportArgs::read(matches), context),
+        Some(("review", matches)) => review::run(&ReviewArgs::read(matches), context),
+        Some(("agreement", matches)) => agreement::run(&AgreementArgs::read(matches), context),
+        Some(("models", matches)) => models::run(&ModelsArgs::read(matches), context),
         Some(("init", matches)) => {
             let folder = matches.get_one::<PathBuf>("dir").cloned().unwrap_or_default();
             assets::init(&folder, context)

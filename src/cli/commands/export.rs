@@ -1,5 +1,7 @@
 //! `verify export`.
 
+use std::sync::Arc;
+
 use crate::cli::args::ExportArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::record::Record;
@@ -7,8 +9,9 @@ use crate::cli::failure::Failure;
 use crate::dataset::Source;
 use crate::model::{InputFormat, OutputFormat};
 use crate::output::{ColumnCollector, OutputError, check_names, output_format_for};
+use crate::prompt::Template;
 use crate::report::printable;
-use crate::run::{Export, RunError, chain, export};
+use crate::run::{Decisions, Export, RunError, chain, export};
 use crate::store::Store;
 
 /// Writes a run's output again. Returns the exit code.
@@ -49,6 +52,9 @@ pub(super) fn run(args: &ExportArgs, context: &Context) -> Result<u8, Failure> {
         header => header.clone(),
     };
     check_names(&output, columns.as_ref(), judge.schema_properties())?;
+    let template = Template::compile(record.system.as_deref(), &record.user)
+        .map_err(|error| Failure::unable(chain(&error)))?;
+    let decisions = Decisions::any(&store, &Arc::new(template), record.answer.schema.as_ref())?;
     let exported = export(&Export {
         source: &source,
         checked: &checked,
@@ -57,6 +63,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context) -> Result<u8, Failure> {
         store: &store,
         run: &run,
         model: Some(record.model.clone()).filter(|model| !model.is_empty()),
+        decisions: decisions.as_ref(),
         output: &output,
     });
     let exported = match exported {

@@ -4,16 +4,20 @@
 //! It uses every floor beneath `cli`.
 //! What never happens here: a command of one file reaches into another file's command.
 
+mod agreement;
 mod assets;
 mod check;
 mod check_command;
 mod context;
 mod dispatch;
+mod estimate;
 mod export;
 mod log;
 mod mock;
+mod models;
 mod pipeline;
 mod record;
+mod review;
 mod run;
 mod runs;
 mod show;

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Reader, Schema};
+use crate::dataset::Source;
 use crate::model::{
     AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, OutputFormat,
     OutputOrder, OutputSettings, PromptSettings, Ragged, Rule, Selection, Settings,
 };
-use crate::run::RowJudge;
+use crate::prompt::Template;
+use crate::run::{PastPlan, RowJudge};
 
 /// The record, as JSON in the store. Members are only ever added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -165,16 +167,31 @@ impl Record {
             agree_on: self.answer.agree_on.clone(),
             repair: 0,
         };
-        let ensemble = Ensemble {
+        let reader = Reader::new(schema, &answer).ok()?;
+        Some(RowJudge::new(reader, &answer, &self.rules()?))
+    }
+
+    /// How samples decide.
+    pub(super) fn rules(&self) -> Option<Ensemble> {
+        Some(Ensemble {
             samples: self.ensemble.samples,
             rule: if self.ensemble.majority { Rule::Majority } else { Rule::Unanimous },
             auto_pass: self.ensemble.auto_pass.parse().ok()?,
             auto_fail: self.ensemble.auto_fail.parse().ok()?,
             early_stop: self.ensemble.early_stop,
             concurrent_samples: false,
-        };
-        let reader = Reader::new(schema, &answer).ok()?;
-        Some(RowJudge::new(reader, &answer, &ensemble))
+        })
+    }
+
+    /// What the run is read again with; `None` where a part of it cannot be understood any more.
+    pub(super) fn past(&self) -> Option<PastPlan> {
+        Some(PastPlan {
+            source: Source::new(self.input.whole()),
+            judge: self.judge()?,
+            template: Template::compile(self.system.as_deref(), &self.user).ok()?,
+            schema: self.answer.schema.clone(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+        })
     }
 
     pub(super) fn prompt(&self) -> PromptSettings {
@@ -216,6 +233,11 @@ impl InputRecord {
         InputSettings { selection, bad_rows, id_column: self.id.clone(), ..self.settings(0) }
     }
 
+    /// The format of the input.
+    pub(super) fn format(&self) -> InputFormat {
+        self.delimiter.map_or(InputFormat::Jsonl, |delimiter| InputFormat::Csv { delimiter })
+    }
+
     /// The input with one row selected.
     pub(super) fn settings(&self, row: u64) -> InputSettings {
         let encoding =
@@ -226,7 +248,7 @@ impl InputRecord {
             } else {
                 InputPath::File(self.file.clone())
             },
-            format: self.delimiter.map_or(InputFormat::Jsonl, |delimiter| InputFormat::Csv { delimiter }),
+            format: self.format(),
             encoding: encoding.map_or(Encoding::Unicode, Encoding::Named),
             // A record that the run took is to be shown whatever its form.
             bad_rows: BadRows::Keep,

@@ -8,6 +8,7 @@ use crate::base::{Clock as _, Secret, SystemClock, WallTime};
 use crate::cli::args::RunArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::check::{Good, check};
+use crate::cli::commands::estimate;
 use crate::cli::commands::log::{Log, Logged};
 use crate::cli::commands::pipeline::Pipeline;
 use crate::cli::commands::record::Record;
@@ -32,14 +33,13 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
-    let retry = args
-        .retry
-        .as_deref()
-        .map(Retry::parse)
-        .transpose()
-        .map_err(|error| Failure::usage(format!("--retry: {error}")))?;
-    let Resolved { settings, price, warnings } = resolved(args, context, &state, config, clock.wall())?;
-    if args.json && settings.output.path.is_none() {
+    let choice = choice(args)?;
+    let scratch = scratch(args)?;
+    let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
+    let Resolved { settings, price, confirm_above, warnings } =
+        resolved(args, context, spool, config, clock.wall())?;
+    let writes_rows = !args.dry_run && args.probe.is_none();
+    if args.json && settings.output.path.is_none() && writes_rows {
         return Err(Failure::usage(
             "--format json prints the summary on standard output, which -o - needs for the rows",
         ));
@@ -50,26 +50,14 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             terminal.warn(warning);
         }
     }
-    let Good { source, checked, template, answers, codec, columns, .. } = good;
-    // Whether the output can be written is known before anything is sent; it is begun when there is something.
-    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
-    for path in args.summary.iter().chain(&args.log) {
-        Target::prepare(Some(path), settings.input.path.file())?.abandon();
-    }
-    let mut pipeline = Pipeline::new(args, &settings.input)?;
-    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
+    let Good { source, checked, template, answers, codec, columns, prompt_tokens, .. } = good;
     let command = context.command_line();
-    raise_file_limit(&settings);
     let total = checked.selected;
     let rows = checked.rows;
-    let plan = Plan {
+    let mut plan = Plan {
         credentials: credentials(&settings, &context.environment),
-        choice: Choice {
-            new: args.new,
-            run: args.run.clone(),
-            retry,
-            forgive_possible: args.forgive_possible,
-        },
+        choice,
+        probe: args.probe,
         record: Record::new(&settings, command.clone()).to_json(),
         settings: settings.clone(),
         source,
@@ -83,12 +71,24 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pid: std::process::id(),
         host: context.environment.host(),
     };
+    if args.dry_run {
+        return estimate::dry_run(&plan, args, context);
+    }
+    // Whether the output can be written is known before anything is sent; it is begun when there is something.
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?.abandon();
+    for path in args.summary.iter().chain(&args.log) {
+        Target::prepare(Some(path), settings.input.path.file())?.abandon();
+    }
+    let mut pipeline = Pipeline::new(args, &settings.input)?;
+    if !args.yes {
+        estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
+    }
+    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
+    raise_file_limit(&settings);
     let (sender, receiver) = stops();
     let watch = Watch::start(sender.clone())
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
-    let no_color = context.environment.variable("NO_COLOR").is_some();
-    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
-    let color = terminal.has_color(args.color, no_color, dumb);
+    let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
     let mut opened = |record: &crate::store::RunRecord, continued: bool| {
@@ -116,6 +116,10 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     {
         terminal.warn(&problem);
     }
+    if args.probe.is_some() && ended.exit.code == 0 {
+        write_summary(args, &summary)?;
+        return estimate::after_probe(&mut plan, &ended, args, context);
+    }
     let code = tell(args, context, &summary, color)?;
     if code != 141 {
         pipeline.finish(&summary, context)?;
@@ -123,17 +127,23 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// A folder for what a dry run reads: it leaves nothing behind.
+fn scratch(args: &RunArgs) -> Result<Option<tempfile::TempDir>, Failure> {
+    let made = args.dry_run.then(tempfile::tempdir).transpose();
+    made.map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))
+}
+
 /// The settings, or all that is wrong with them.
 fn resolved(
     args: &RunArgs,
     context: &Context,
-    state: &Path,
+    spool: &Path,
     mut config: Option<ConfigFile>,
     now: WallTime,
 ) -> Result<Resolved, Failure> {
     let mut wrong = config.as_mut().map(ConfigFile::take_unknown).unwrap_or_default();
     let layers = layers(&args.job, context, config);
-    let invocation = invocation(&args.job, state, now)?;
+    let invocation = invocation(&args.job, spool, now)?;
     match resolve(&layers, &invocation) {
         Ok(resolved) if wrong.is_empty() => Ok(resolved),
         Ok(_) => Err(wrong.into()),
@@ -144,12 +154,24 @@ fn resolved(
     }
 }
 
+/// Which run the arguments name, and which rows of it.
+fn choice(args: &RunArgs) -> Result<Choice, Failure> {
+    let retry = args.retry.as_deref().map(Retry::parse).transpose();
+    let retry = retry.map_err(|error| Failure::usage(format!("--retry: {error}")))?;
+    Ok(Choice { new: args.new, run: args.run.clone(), retry, forgive_possible: args.forgive_possible })
+}
+
+/// Whether there are colours, and whether the terminal can do nothing but print.
+fn looks(args: &RunArgs, context: &Context) -> (bool, bool) {
+    let no_color = context.environment.variable("NO_COLOR").is_some();
+    let dumb = context.environment.variable("TERM").is_some_and(|term| term == "dumb");
+    (context.terminal.has_color(args.color, no_color, dumb), dumb)
+}
+
 /// Prints and writes the summary.
 fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Result<u8, Failure> {
     let code = summary.exit.as_ref().map_or(Failure::UNABLE, |exit| exit.code);
-    if let Some(path) = &args.summary {
-        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
-    }
+    write_summary(args, summary)?;
     // Whoever closed the output does not want to be told about it.
     if code == 141 {
         return Ok(code);
@@ -164,6 +186,13 @@ fn tell(args: &RunArgs, context: &Context, summary: &Summary, color: bool) -> Re
         return Ok(141);
     }
     Ok(code)
+}
+
+fn write_summary(args: &RunArgs, summary: &Summary) -> Result<(), Failure> {
+    if let Some(path) = &args.summary {
+        crate::output::write_whole(path, format!("{}\n", summary.to_json().trim_end()).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Connections are files: more of them need a higher limit.

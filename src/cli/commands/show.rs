@@ -1,16 +1,17 @@
 //! `verify show`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cli::args::ShowArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::record::Record;
 use crate::cli::failure::Failure;
 use crate::dataset::Source;
-use crate::model::{Header, InputRow, Prompt, Reason, Status};
+use crate::model::{Header, InputRow, PersonDecision, Prompt, Reason, Status};
 use crate::prompt::Template;
 use crate::report::{ShowRow, ShowSample};
-use crate::run::RowFacts;
+use crate::run::{Decisions, RowFacts};
 use crate::store::{RowHistory, RunRecord, Store};
 
 /// Prints one row of a run. Returns the exit code.
@@ -32,10 +33,11 @@ pub(super) fn run(args: &ShowArgs, context: &Context) -> Result<u8, Failure> {
     if row.is_none() && is_blank {
         return Err(Failure::usage(format!("run {} has no row {}", run.id, args.row)));
     }
-    let prompt = match (&record, &row) {
-        (Some(record), Some((row, header))) => render(record, row, header.as_ref()),
+    let asked = match (&record, &row) {
+        (Some(record), Some((row, header))) => ask(&store, record, row, header.as_ref())?,
         _ => None,
     };
+    let (prompt, decisions) = asked.map_or((None, Vec::new()), |(prompt, past)| (Some(prompt), past));
     let result = record.as_ref().and_then(|record| {
         let judge = record.judge()?;
         let result = judge.result(RowFacts {
@@ -44,6 +46,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context) -> Result<u8, Failure> {
             id: None,
             model: Some(record.model.clone()).filter(|model| !model.is_empty()),
             history: &history,
+            decided: decisions.last().map(|decision| decision.positive),
             skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
         });
         // While the run goes on, a row without an outcome is simply not finished.
@@ -54,6 +57,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context) -> Result<u8, Failure> {
         result,
         version: run.version.clone(),
         prompt,
+        decisions,
         samples: samples(&store, &run, &history),
     };
     let text =
@@ -71,13 +75,19 @@ fn find_row(record: &Record, number: u64) -> Result<Found, String> {
     Ok(row.map(|row| (row, checked.header)))
 }
 
-fn render(record: &Record, row: &InputRow, header: Option<&Header>) -> Option<Prompt> {
+/// What the row asks, and what people have decided about it.
+fn ask(
+    store: &Store,
+    record: &Record,
+    row: &InputRow,
+    header: Option<&Header>,
+) -> Result<Option<(Prompt, Vec<PersonDecision>)>, Failure> {
     let prompt = record.prompt();
-    let template = Template::compile(prompt.system.as_deref(), &prompt.user).ok()?;
-    if matches!(row.content, crate::model::RowContent::Bad { .. }) {
-        return None;
-    }
-    template.render(row, header).ok()
+    let Ok(template) = Template::compile(prompt.system.as_deref(), &prompt.user) else { return Ok(None) };
+    let decisions = Decisions::new(store, &Arc::new(template), record.answer.schema.as_ref())?;
+    let Some(prompt) = decisions.prompt(row, header) else { return Ok(None) };
+    let history = decisions.history(&decisions.content(&prompt))?;
+    Ok(Some((prompt, history)))
 }
 
 fn samples(store: &Store, run: &RunRecord, history: &RowHistory) -> Vec<ShowSample> {

@@ -18,6 +18,6 @@ mod wrong;
 
 pub(crate) use effective::{Effective, effective};
 pub(crate) use error::SettingsError;
-pub(crate) use file::ConfigFile;
+pub(crate) use file::{ConfigFile, closest};
 pub(crate) use layers::Layers;
 pub(crate) use resolve::{Invocation, Resolved, resolve};

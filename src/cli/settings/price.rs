@@ -7,10 +7,22 @@ use crate::cli::settings::file::PRICE_MEMBERS;
 use crate::cli::settings::layers::{Layers, Raw};
 use crate::cli::settings::resolve::Invocation;
 use crate::cli::settings::values::{bad, shown};
+use crate::model::{CallSettings, ServiceTier};
 use crate::provider::{Price, PriceTable};
 
-/// The price of the model: `--price`, else `[price]`, else the built-in table.
+/// The price of what is called: `--price`, else `[price]`, else the built-in table. `None` where it is unknown, be it
+/// that of the model or that of the tier that the requests ask for.
 pub(super) fn price(
+    layers: &Layers,
+    invocation: &Invocation,
+    call: &CallSettings,
+) -> Result<Option<Price>, SettingsError> {
+    let tier = call.extra.get("service_tier").and_then(serde_json::Value::as_str);
+    let price = model_price(layers, invocation, &call.model)?;
+    Ok(price.and_then(|price| price.asking(tier.map_or(ServiceTier::Standard, ServiceTier::from_word))))
+}
+
+fn model_price(
     layers: &Layers,
     invocation: &Invocation,
     model: &str,

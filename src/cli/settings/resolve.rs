@@ -48,6 +48,8 @@ pub(crate) struct Resolved {
     pub(crate) settings: Settings,
     /// The model's price, if it is known.
     pub(crate) price: Option<Price>,
+    /// A run that will probably cost more is asked about first.
+    pub(crate) confirm_above: Money,
     /// Things that a person should know, one sentence each.
     pub(crate) warnings: Vec<String>,
 }
@@ -65,8 +67,8 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
     let keys = call.as_ref().and_then(|call| wrong.unless(keys(layers, invocation, call)));
     let prompt = prompt(layers, &mut wrong);
     let answer = answer(layers, invocation, &mut wrong);
+    let price = call.as_ref().and_then(|call| wrong.unless(price(layers, invocation, call)).flatten());
     let model = call.as_ref().map_or("", |call| call.model.as_str());
-    let price = wrong.unless(price(layers, invocation, model)).flatten();
     let limits = limits(layers, model, &mut wrong);
     if limits.max_cost.is_some() && price.is_none() && call.is_some() {
         wrong.0.push(unpriced(model));
@@ -78,11 +80,12 @@ pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolv
     let (max_fail, max_review, max_error) =
         (gate("gate.max_fail"), gate("gate.max_review"), gate("gate.max_error"));
     let gate = GateSettings { max_fail, max_review, max_error };
+    let confirm_above = wrong.unless(confirm_above(layers)).unwrap_or_default();
     match (call, keys, prompt, answer) {
         (Some(call), Some(keys), Some(prompt), Some(answer)) if wrong.0.is_empty() => {
             let settings =
                 Settings { input, call, keys, prompt, answer, ensemble, limits, retry, gate, output };
-            Ok(Resolved { settings, price, warnings })
+            Ok(Resolved { settings, price, confirm_above, warnings })
         }
         _ => Err(wrong.0),
     }
@@ -309,6 +312,12 @@ fn timeout(layers: &Layers) -> Result<Duration, SettingsError> {
         return Err(SettingsError::Conflict(format!("{origin}`limits.timeout` must be longer than nothing")));
     }
     Ok(timeout)
+}
+
+/// The cost above which a run is asked about.
+fn confirm_above(layers: &Layers) -> Result<Money, SettingsError> {
+    let given = layers.decimal("limits.confirm_above", Decimal::from(1_000_000))?.map(|given| given.value);
+    Ok(dollars(given.unwrap_or(Decimal::TEN)))
 }
 
 /// USD as an exact amount, cut below 10^-12.

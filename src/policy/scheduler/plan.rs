@@ -67,6 +67,8 @@ pub struct RowPlan {
     pub bound: Option<Money>,
     /// Its samples, as many as are planned.
     pub samples: Vec<SamplePlan>,
+    /// What a person has decided, whether it passes: the row asks nothing.
+    pub decided: Option<bool>,
 }
 
 /// A sample of a row, as it is known before anything is sent.

@@ -12,12 +12,7 @@ const SAME_REJECTIONS: u64 = 10;
 
 impl Scheduler {
     pub(super) fn decide(&self, row: &Row) -> Option<Decision> {
-        consensus::decide(
-            &self.config.ensemble,
-            self.config.has_verdict,
-            self.config.has_confidence,
-            &row.states(),
-        )
+        row.decide(&self.config)
     }
 
     pub(super) fn set_phase(&mut self, number: u64, phase: RowPhase) {

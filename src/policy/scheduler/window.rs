@@ -3,8 +3,9 @@
 use crate::base::{AttemptKey, Money};
 use crate::model::{Reason, Vote};
 use crate::policy::budget::Claim;
-use crate::policy::consensus::SampleState;
-use crate::policy::scheduler::plan::RowPlan;
+use crate::policy::consensus::{self, Decision, SampleState};
+use crate::policy::review::reviewed;
+use crate::policy::scheduler::plan::{RowPlan, SchedulerConfig};
 
 /// A loaded row.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Row {
     pub(super) held: Option<Claim>,
     pub(super) units: Vec<Unit>,
     pub(super) phase: RowPhase,
+    /// What a person has decided.
+    pub(super) decided: Option<bool>,
     /// Whether a request was made for it in this execution.
     pub(super) asked: bool,
     /// How it was rejected, if it was.
@@ -79,7 +82,7 @@ pub(super) enum UnitPhase {
 
 impl Row {
     pub(super) fn new(run: u64, plan: RowPlan) -> Self {
-        let number = plan.row;
+        let (number, decided) = (plan.row, plan.decided);
         let is_own = |key: AttemptKey| key.run() == run && key.ticket().row == number;
         let units = plan
             .samples
@@ -112,8 +115,19 @@ impl Row {
             held: None,
             units,
             phase: RowPhase::Live,
+            decided,
             asked: false,
             rejection: None,
+        }
+    }
+
+    /// The row's outcome, if it is certain.
+    pub(super) fn decide(&self, config: &SchedulerConfig) -> Option<Decision> {
+        let states = self.states();
+        let judged = consensus::decide(&config.ensemble, config.has_verdict, config.has_confidence, &states);
+        match self.decided {
+            Some(positive) => Some(reviewed(judged.as_ref(), positive, &states)),
+            None => judged,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::base::WallTime;
-use crate::model::{Decoded, HttpReply, Learned, ReplyContent, Structured, Usage};
+use crate::model::{Decoded, HttpReply, Learned, ReplyContent, ServiceTier, Structured, Usage};
 use crate::provider::anthropic::lesson::lesson;
 use crate::provider::anthropic::{AnthropicRequest, stream, usage};
 use crate::provider::body::{self, Body};
@@ -21,11 +21,20 @@ pub(crate) fn decode(
     now: WallTime,
 ) -> Decoded {
     let reader = Reader { request, learned, failing: Failing { reply, now } };
-    let (content, usage, id) = reader.read();
+    let (content, spent, id) = reader.read();
+    let (usage, tier) = spent.unwrap_or_default();
     // A gateway may put an id of its own under the other name.
     let of_gateway = || request_id(reply, &["x-request-id"]);
-    Decoded { content, usage, request_id: request_id(reply, &["request-id"]).or(id).or_else(of_gateway) }
+    Decoded {
+        content,
+        usage,
+        tier,
+        request_id: request_id(reply, &["request-id"]).or(id).or_else(of_gateway),
+    }
 }
+
+/// Tokens, and the tier that they were spent in.
+type Spent = (Option<Usage>, Option<ServiceTier>);
 
 /// A reply and all that its reading depends on.
 struct Reader<'a> {
@@ -35,8 +44,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The content, the usage, and the id that stands in the body of an error.
-    fn read(&self) -> (ReplyContent, Option<Usage>, Option<String>) {
+    /// The content, the usage with its tier, and the id that stands in the body of an error.
+    fn read(&self) -> (ReplyContent, Option<Spent>, Option<String>) {
         let status = self.failing.reply.status;
         if (300..400).contains(&status) {
             return (self.failing.redirected(), None, None);
@@ -45,7 +54,9 @@ impl Reader<'_> {
             Body::Json { value, text } => {
                 let value = unwrapped(&value);
                 let id = value.get("request_id").and_then(Value::as_str).and_then(shown_id);
-                (self.read_json(value, &text), usage::read(value), id)
+                let tier = value.pointer("/usage/service_tier").and_then(Value::as_str);
+                let spent = (usage::read(value), tier.map(ServiceTier::from_word));
+                (self.read_json(value, &text), Some(spent), id)
             }
             Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None, None),
             Body::CutStream => {

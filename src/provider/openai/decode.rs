@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::base::WallTime;
-use crate::model::{Decoded, HttpReply, Learned, ReplyContent, Usage};
+use crate::model::{Decoded, HttpReply, Learned, ReplyContent, ServiceTier, Usage};
 use crate::provider::body::{self, Body};
 use crate::provider::errors::{ServerError, unwrapped};
 use crate::provider::failing::{Failing, has_content, request_id};
@@ -19,12 +19,12 @@ pub(crate) fn decode(
     learned: &Learned,
     now: WallTime,
 ) -> Decoded {
-    let (content, usage) = match plain::answer(reply) {
-        Some((text, usage)) => (ReplyContent::Text(text), usage),
+    let (content, usage, tier) = match plain::answer(reply) {
+        Some((text, usage, tier)) => (ReplyContent::Text(text), usage, tier),
         None => Reader { request, reply, learned, failing: Failing { reply, now } }.read(),
     };
     let names = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
-    Decoded { content, usage, request_id: request_id(reply, &names) }
+    Decoded { content, usage, tier, request_id: request_id(reply, &names) }
 }
 
 /// A reply and all that its reading depends on.
@@ -36,19 +36,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self) -> (ReplyContent, Option<Usage>) {
+    fn read(&self) -> (ReplyContent, Option<Usage>, Option<ServiceTier>) {
         let status = self.reply.status;
         if (300..400).contains(&status) {
-            return (self.failing.redirected(), None);
+            return (self.failing.redirected(), None, None);
         }
         match body::read(self.reply, stream::merge) {
             Body::Json { value, text } => {
                 let value = unwrapped(&value);
-                (self.read_json(value, &text), usage::read(value))
+                let tier = value.get("service_tier").and_then(Value::as_str).map(ServiceTier::from_word);
+                (self.read_json(value, &text), usage::read(value), tier)
             }
-            Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None),
+            Body::Text(text) => (self.failed(&ServerError::from_text(status, &text)), None, None),
             Body::CutStream => {
-                (self.failing.unsaid("the event stream in the reply ends before its end"), None)
+                (self.failing.unsaid("the event stream in the reply ends before its end"), None, None)
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::model::{HttpReply, Usage};
+use crate::model::{HttpReply, ServiceTier, Usage};
 use crate::provider::openai::usage;
 
 /// A whole answer in the shape that the provider documents. Any other member is passed over; a member of another type,
@@ -18,6 +18,8 @@ struct Reply<'a> {
     object: Option<&'a str>,
     error: Option<IgnoredAny>,
     usage: Option<Value>,
+    #[serde(borrow)]
+    service_tier: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,11 +35,13 @@ struct Message<'a> {
     #[serde(borrow)]
     content: Cow<'a, str>,
     refusal: Option<IgnoredAny>,
+    tool_calls: Option<IgnoredAny>,
 }
 
-/// The text and the usage of a plain answer: a 200 with a first choice that ended by itself and holds text. `None` for
-/// whatever else it is, which is then read with more care and, where it is a plain answer after all, to the same end.
-pub(in crate::provider) fn answer(reply: &HttpReply) -> Option<(String, Option<Usage>)> {
+/// The text, the usage and the tier of a plain answer: a 200 with a first choice that ended by itself and holds text.
+/// `None` for whatever else it is, which is then read with more care and, where it is a plain answer after all, to the
+/// same end.
+pub(in crate::provider) fn answer(reply: &HttpReply) -> Option<(String, Option<Usage>, Option<ServiceTier>)> {
     if reply.status != 200 {
         return None;
     }
@@ -48,6 +52,10 @@ pub(in crate::provider) fn answer(reply: &HttpReply) -> Option<(String, Option<U
         && first.error.is_none()
         && first.finish_reason == "stop"
         && first.message.refusal.is_none()
+        && first.message.tool_calls.is_none()
         && !first.message.content.trim().is_empty();
-    is_plain.then(|| (first.message.content.into_owned(), read.usage.as_ref().and_then(usage::of)))
+    is_plain.then(|| {
+        let tier = read.service_tier.as_deref().map(ServiceTier::from_word);
+        (first.message.content.into_owned(), read.usage.as_ref().and_then(usage::of), tier)
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{AttemptRecord, Ending, Reason, RowResult, Status};
+use crate::model::{AttemptRecord, Ending, PersonDecision, Reason, RowResult, Status};
 use crate::report::layout::Paint;
 use crate::report::measure::{counted, grouped, latency_text, money_text};
 use crate::report::printable;
@@ -43,6 +43,9 @@ pub(super) fn text(row: &ShowRow, color: bool) -> String {
         }
         None => text.push_str("\nno prompt: it cannot be rendered for this row\n"),
     }
+    for decision in &row.decisions {
+        push_decision(&mut text, paint, decision);
+    }
     for sample in &row.samples {
         push_sample(&mut text, paint, row, sample);
     }
@@ -62,6 +65,21 @@ fn push_sample(text: &mut String, paint: Paint, row: &ShowRow, sample: &ShowSamp
     }
     for attempt in &sample.attempts {
         push_attempt(text, paint, attempt);
+    }
+}
+
+fn push_decision(text: &mut String, paint: Paint, decision: &PersonDecision) {
+    let by = if decision.reviewer.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", printable(&decision.reviewer))
+    };
+    let word = paint.verdict(decision.positive, decision.word());
+    let at = decision.decided.to_rfc3339();
+    let _ =
+        writeln!(text, "\n{} {word}{by}, {at}, in run {}", paint.bold("decision"), printable(&decision.run));
+    if !decision.note.is_empty() {
+        push_lines(text, &decision.note, "  ");
     }
 }
 

@@ -53,6 +53,7 @@ fn row(result: Option<RowResult>, attempts: Vec<AttemptRecord>) -> ShowRow {
         result,
         version: String::new(),
         prompt: Some(Prompt { system: Some("Be strict.".into()), user: "Is\n\u{1b}[2Jthis ok?".into() }),
+        decisions: Vec::new(),
         samples: vec![ShowSample { n: 1, replayed_from: None, attempts }],
     }
 }
