@@ -186,7 +186,7 @@ const KEYS: [&[(&str, &str, &str)]; 2] = [
         ("limits.tpm", "--tpm", "70000"),
         ("limits.max_cost", "--max-cost", "5.5"),
         ("limits.max_calls", "--max-calls", "88"),
-        ("limits.confirm_above", "--confirm-above", "2.5"),
+        ("limits.confirm_above", "--confirm-above", "7"),
         ("limits.timeout", "--timeout", "\"9s\""),
         ("limits.deadline", "--deadline", "\"9m\""),
         ("limits.max_rows", "--max-rows", "99"),

@@ -19,6 +19,7 @@ use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
+use crate::run::follow::Finishing;
 use crate::run::live::Bus;
 use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
 use crate::run::worker::{Done, Job, Worker};
@@ -62,6 +63,8 @@ pub(super) struct Driver<'a> {
     pub(super) bus: Bus<'a>,
     pub(super) loads: HashMap<u64, Live>,
     pub(super) finishing: HashMap<u64, (Status, Reason)>,
+    /// Who writes rows as they end.
+    pub(super) finishing_rows: Option<Finishing>,
     pub(super) tasks: JoinSet<Done>,
     pub(super) running: HashMap<Id, (Job, Moment)>,
     pub(super) cause: Option<StopCause>,
@@ -226,6 +229,7 @@ impl Driver<'_> {
             Some(StopSignal::Gentle(signal)) => (StopCause::Signal(signal), GRACE),
             Some(StopSignal::Now(signal)) => (StopCause::Signal(signal), Duration::ZERO),
             Some(StopSignal::ClosedOutput) => (StopCause::ClosedOutput, GRACE),
+            Some(StopSignal::Output(why)) => (StopCause::Unable(why), GRACE),
             // Nobody can ask any more, which is no reason to stop.
             None => return,
         };
@@ -242,6 +246,9 @@ impl Driver<'_> {
                 continue;
             }
             self.scheduler.on_durable(row);
+            if let Some(finishing) = &self.finishing_rows {
+                finishing.add(row);
+            }
             if let Some((status, reason)) = self.finishing.remove(&row) {
                 self.bus.emit(now, EventKind::RowFinished { row, status, reason });
             }
@@ -463,6 +470,10 @@ impl Driver<'_> {
                 };
                 if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
                     self.stop_for(cause);
+                }
+                if self.cause == Some(StopCause::ClosedOutput) {
+                    // Whoever closed the output does not want to be told about it.
+                    return;
                 }
                 let message = self.cause.as_ref().map(words).unwrap_or_default();
                 EventKind::Stopping { message, in_flight: self.scheduler.in_flight() }

@@ -14,8 +14,7 @@ use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
 use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
-use crate::output::{OutputError, OutputWriter, Target};
-use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause, exit};
+use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
 use crate::report::{FailureGroup, Latencies};
@@ -24,15 +23,16 @@ use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
-use crate::run::error::{RunError, chain};
+use crate::run::error::RunError;
 use crate::run::feed::{Feed, FeedPlan};
+use crate::run::finish::{follow, write};
+use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
-use crate::run::join::{Join, Joined};
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::seen::SeenRequests;
-use crate::run::stop::{Stops, ending_word, skip_reason};
+use crate::run::stop::{StopSender, Stops, ending_word};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
@@ -138,13 +138,14 @@ pub struct Hooks<'h> {
     pub row: &'h mut dyn FnMut(&InputRow, &RowResult),
 }
 
-/// Executes a run. `observer` hears of everything; `stops` may end it early.
+/// Executes a run. `observer` hears of everything; what is sent to `stops` may end it
+/// early, and so does an output that is closed while rows are written to it.
 ///
 /// # Errors
 /// What keeps a run from beginning, or from writing its output at all: see [`RunError`].
 pub fn execute(
     plan: &Plan,
-    stops: Stops,
+    (stop, stops): (StopSender, Stops),
     clock: &Arc<SystemClock>,
     observer: &mut dyn Observer,
     hooks: &mut Hooks<'_>,
@@ -162,12 +163,15 @@ pub fn execute(
     )?;
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
-    let mut driven = drive(&work, &writer, commits, stops, observer)?;
+    let follow = follow(&work, stop)?;
+    let driven = drive(&work, &writer, commits, stops, observer, follow.as_ref().map(Follow::finishing));
+    let followed = follow.and_then(Follow::finish);
+    let mut driven = driven?;
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone(), hooks.row)?;
+    let written = write(&work, driven.cause.clone(), followed, hooks.row)?;
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
@@ -207,10 +211,10 @@ pub fn execute(
 }
 
 /// What the steps of an execution share.
-struct Work<'a> {
-    plan: &'a Plan,
-    opened: &'a Opened,
-    judge: &'a Arc<RowJudge>,
+pub(super) struct Work<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) opened: &'a Opened,
+    pub(super) judge: &'a Arc<RowJudge>,
     clock: &'a Arc<SystemClock>,
     begun: Moment,
 }
@@ -222,6 +226,7 @@ fn drive(
     commits: mpsc::UnboundedReceiver<Commit>,
     stops: Stops,
     observer: &mut dyn Observer,
+    finishing: Option<Finishing>,
 ) -> Result<Driven, RunError> {
     let Work { plan, opened, judge, clock, begun } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
@@ -276,6 +281,7 @@ fn drive(
         bus: Bus::new(observer, plan.checked.selected),
         loads: HashMap::new(),
         finishing: HashMap::new(),
+        finishing_rows: finishing,
         tasks: JoinSet::new(),
         running: HashMap::new(),
         cause: None,
@@ -291,91 +297,10 @@ fn drive(
 }
 
 /// What people have decided, if the store holds any of that.
-fn decisions(work: &Work<'_>) -> Result<Option<Decisions>, RunError> {
+pub(super) fn decisions(work: &Work<'_>) -> Result<Option<Decisions>, RunError> {
     let Work { plan, opened, .. } = *work;
     let schema = plan.settings.answer.schema.as_ref();
     Ok(Decisions::any(&opened.store, &plan.template, schema)?)
-}
-
-/// What the output has become.
-struct Written {
-    totals: Totals,
-    failures: Vec<FailureGroup>,
-    open: u64,
-    unanswered: bool,
-    cause: Option<StopCause>,
-    exit: Exit,
-    files: Vec<PathBuf>,
-}
-
-/// Joins the input with the store, writes the output where the ending wants one, and decides the exit code.
-fn write(
-    work: &Work<'_>,
-    cause: Option<StopCause>,
-    each: &mut dyn FnMut(&InputRow, &RowResult),
-) -> Result<Written, RunError> {
-    let Work { plan, opened, judge, .. } = *work;
-    let settings = &plan.settings;
-    let decisions = decisions(work)?;
-    let join = Join {
-        source: &plan.source,
-        header: plan.checked.header.as_ref(),
-        judge,
-        run: opened.record.seq,
-        model: Some(settings.call.model.clone()).filter(|model| !model.is_empty()),
-        skipped: skip_reason(cause.as_ref()),
-        decisions: decisions.as_ref(),
-    };
-    let rows = plan.source.rows(&plan.checked)?;
-    let mut target = Target::prepare(settings.output.path.as_deref(), settings.input.path.file())?;
-    let has_output =
-        plan.probe.is_none() && !matches!(cause, Some(StopCause::Usage(_) | StopCause::ClosedOutput));
-    let out = if has_output {
-        let columns = plan.answers.schema().properties();
-        let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
-        Some(OutputWriter::new(&settings.output, header, columns, line_end, target.begin()?))
-    } else {
-        None
-    };
-    let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, out, each)?;
-    let mut cause = cause.max(output.map(|error| match error {
-        OutputError::Closed { .. } => StopCause::ClosedOutput,
-        error => StopCause::Unable(chain(&error)),
-    }));
-    let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
-        // Rows that nobody has asked for yet break no gate.
-        (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
-        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
-    };
-    let mut exit = ending(&cause);
-    let files = match place(target, exit.code, &totals, has_output) {
-        Ok(file) => file.into_iter().collect(),
-        Err(error) => {
-            cause = cause.max(Some(StopCause::Unable(chain(&error))));
-            exit = ending(&cause);
-            Vec::new()
-        }
-    };
-    Ok(Written { failures: failures.into_groups(), totals, open, unanswered, cause, exit, files })
-}
-
-/// Puts the output in its place, as the exit code says.
-fn place(target: Target, code: u8, totals: &Totals, writes: bool) -> Result<Option<PathBuf>, OutputError> {
-    let counts = &totals.status;
-    let nothing_ended = counts.total() == counts.skipped;
-    match code {
-        0 | 1 | 3 | 4 | 5 if writes => target.commit(),
-        6 if nothing_ended => {
-            target.abandon();
-            Ok(None)
-        }
-        6 | 129 | 130 | 143 if writes => target.commit_partial(),
-        _ => {
-            target.abandon();
-            Ok(None)
-        }
-    }
 }
 
 /// Bytes that every request carries besides its prompt: schema and extra members.

@@ -7,6 +7,7 @@ use crate::model::{Header, OutputSettings, Reason, Totals};
 use crate::output::{OutputWriter, Target};
 use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
+use crate::run::feed::FinishedRows;
 use crate::run::history::RowJudge;
 use crate::run::join::{Join, Joined};
 use crate::store::{RunRecord, Store};
@@ -62,8 +63,9 @@ pub fn export(export: &Export<'_>) -> Result<Exported, RunError> {
         skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
         decisions: export.decisions,
     };
-    let joined =
-        join.run(rows, export.store.reader()?, Some(writer), &mut |_, _| {}).map_err(|error| match error {
+    let joined = join
+        .run(rows, export.store.reader()?, Some(writer), &FinishedRows::default(), &mut |_, _| {})
+        .map_err(|error| match error {
             RunError::Dataset(error) => of_input(error),
             error => error,
         });

@@ -6,6 +6,7 @@ use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
 use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
+use crate::run::feed::FinishedRows;
 use crate::run::histories::Histories;
 use crate::run::history::RowJudge;
 use crate::run::result::RowFacts;
@@ -40,12 +41,14 @@ pub(super) struct Joined {
 }
 
 impl Join<'_> {
-    /// Goes through all rows in order, counts them, shows each to `each`, and writes them where there is a writer.
+    /// Goes through all rows in order, counts them, shows each to `each`, and writes those that are not `written` where there is
+    /// a writer.
     pub(super) fn run(
         &self,
         rows: Rows,
         store: Reader,
         mut writer: Option<OutputWriter<Sink>>,
+        written: &FinishedRows,
         each: &mut dyn FnMut(&InputRow, &RowResult),
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
@@ -59,7 +62,8 @@ impl Join<'_> {
             };
             let result = self.result(&row, &history, decided, &mut joined);
             each(&row, &result);
-            if let Some(out) = &mut writer
+            if !written.contains(row.number)
+                && let Some(out) = &mut writer
                 && let Err(error) = out.write(&row, &result)
             {
                 joined.output = Some(error);

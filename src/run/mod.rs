@@ -18,6 +18,8 @@ mod error;
 mod execute;
 mod export;
 mod feed;
+mod finish;
+mod follow;
 mod forecast;
 mod histories;
 mod history;

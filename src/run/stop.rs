@@ -7,7 +7,7 @@ use crate::model::{Reason, Settings};
 use crate::policy::{Ceiling, Halt, Signal, StopCause};
 
 /// A request to stop, from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopSignal {
     /// The first signal: no new rows, requests in flight get their grace.
     Gentle(Signal),
@@ -15,6 +15,8 @@ pub enum StopSignal {
     Now(Signal),
     /// Standard output was closed by its reader.
     ClosedOutput,
+    /// The output cannot be written any more, and why.
+    Output(String),
 }
 
 /// Where stop requests are sent.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::cli::keys::{KEYS, Key};
+use crate::model::OutputOrder;
 
 /// What `verify run` and `verify check` take alike.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub(crate) struct JobArgs {
     pub(crate) key_env: Vec<String>,
     pub(crate) price: Option<String>,
     pub(crate) result_field: String,
+    pub(crate) order: OutputOrder,
     pub(crate) input_format: Option<String>,
     pub(crate) delimiter: Option<String>,
     pub(crate) encoding: Option<String>,
@@ -125,6 +127,16 @@ pub(super) fn with_job(command: Command) -> Command {
         )
         .arg(
             text(
+                "order",
+                "ORDER",
+                "Output",
+                "The order of the rows: input, or completion for as they finish",
+            )
+            .value_parser(["input", "completion"])
+            .default_value("input"),
+        )
+        .arg(
+            text(
                 "config",
                 "FILE",
                 run,
@@ -186,6 +198,7 @@ impl JobArgs {
             key_env: many("key-env"),
             price: text("price"),
             result_field: word("result-field"),
+            order: if word("order") == "completion" { OutputOrder::Completion } else { OutputOrder::Input },
             input_format: text("input-format"),
             delimiter: text("delimiter"),
             encoding: text("encoding"),

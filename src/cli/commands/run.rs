@@ -20,7 +20,7 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, Stops, execute, stops};
+use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, StopSender, execute, stops};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -34,15 +34,10 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     }
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let choice = choice(args)?;
-    // A dry run leaves nothing behind.
-    let scratch = args
-        .dry_run
-        .then(tempfile::tempdir)
-        .transpose()
-        .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
+    let scratch = scratch(args)?;
     let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
-    let resolved = resolved(args, context, spool, config, clock.wall())?;
-    let Resolved { settings, price, confirm_above, warnings } = resolved;
+    let Resolved { settings, price, confirm_above, warnings } =
+        resolved(args, context, spool, config, clock.wall())?;
     let writes_rows = !args.dry_run && args.probe.is_none();
     if args.json && settings.output.path.is_none() && writes_rows {
         return Err(Failure::usage(
@@ -85,12 +80,13 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         Target::prepare(Some(path), settings.input.path.file())?.abandon();
     }
     let mut pipeline = Pipeline::new(args, &settings.input)?;
-    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
     if !args.yes {
         estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
     }
+    let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
     raise_file_limit(&settings);
-    let (watch, receiver) = watch_signals()?;
+    let (stop, receiver) = stops();
+    let watch = watch_signals(stop.clone())?;
     let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
@@ -106,7 +102,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
     let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
     let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
-    let ended = execute(&plan, receiver, &clock, &mut observer, &mut hooks);
+    let ended = execute(&plan, (stop, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;
@@ -130,6 +126,12 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// A folder for what a dry run reads: it leaves nothing behind.
+fn scratch(args: &RunArgs) -> Result<Option<tempfile::TempDir>, Failure> {
+    let made = args.dry_run.then(tempfile::tempdir).transpose();
+    made.map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))
+}
+
 /// The settings, or all that is wrong with them.
 fn resolved(
     args: &RunArgs,
@@ -151,12 +153,10 @@ fn resolved(
     }
 }
 
-/// Watches signals, and where what they ask for arrives.
-fn watch_signals() -> Result<(Watch, Stops), Failure> {
-    let (sender, receiver) = stops();
-    let watch = Watch::start(sender);
-    let watch = watch.map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
-    Ok((watch, receiver))
+/// Watches signals, and passes on what they ask for.
+fn watch_signals(stop: StopSender) -> Result<Watch, Failure> {
+    let watch = Watch::start(stop);
+    watch.map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))
 }
 
 /// Which run the arguments name, and which rows of it.

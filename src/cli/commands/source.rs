@@ -35,6 +35,7 @@ pub(super) fn invocation(args: &JobArgs, spool: &Path, now: WallTime) -> Result<
         key_env: args.key_env.clone(),
         price: args.price.clone(),
         result_field: args.result_field.clone(),
+        order: args.order,
     })
 }
 

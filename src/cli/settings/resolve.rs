@@ -37,6 +37,8 @@ pub(crate) struct Invocation {
     pub(crate) price: Option<String>,
     /// `--result-field NAME`.
     pub(crate) result_field: String,
+    /// `--order`.
+    pub(crate) order: OutputOrder,
 }
 
 /// A resolved configuration, with what is not part of [`Settings`].
@@ -388,6 +390,6 @@ fn output(
         result_field: invocation.result_field.clone(),
         csv_safe: wrong.unless(layers.switch("output.csv_safe", false)).unwrap_or(false),
         accounting: wrong.unless(layers.switch("output.accounting", true)).unwrap_or(true),
-        order: OutputOrder::Input,
+        order: invocation.order,
     }
 }
