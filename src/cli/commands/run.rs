@@ -35,11 +35,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let choice = choice(args)?;
     // A dry run leaves nothing behind.
-    let scratch = args
-        .dry_run
-        .then(tempfile::tempdir)
-        .transpose()
-        .map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))?;
+    let scratch = if args.dry_run { Some(temporary_folder()?) } else { None };
     let spool = scratch.as_ref().map_or(state.as_path(), |scratch| scratch.path());
     let resolved = resolved(args, context, spool, config, clock.wall())?;
     let Resolved { settings, price, confirm_above, warnings } = resolved;
@@ -128,6 +124,10 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pipeline.finish(&summary, context)?;
     }
     Ok(code)
+}
+
+fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
+    tempfile::tempdir().map_err(|error| Failure::unable(format!("cannot make a temporary folder: {error}")))
 }
 
 /// The settings, or all that is wrong with them.
