@@ -227,7 +227,7 @@ fn an_incomplete_command_says_what_is_missing() {
     refused(&["run", "in.jsonl", "--provider", "mock"], &["--prompt"]);
     refused(&["run", "in.jsonl", "--provider", "openai", "--prompt", "x"], &["--model"]);
     refused(&["run", "in.jsonl", "--provider", "nonsense", "--prompt", "x"], &["--provider", "openai"]);
-    refused(&["run", "in.jsonl", "--model", "claude-sonnet-5-5", "--prompt", "x"], &["anthropic"]);
+    refused(&["run", "in.jsonl", "--model", "claude-sonnet-5-5", "--prompt", "x"], &["ANTHROPIC_API_KEY"]);
     refused(&["runn", "in.jsonl"], &["'run'"]);
     refused(&["show", "last", "1"], &["run"]);
     refused(&["status"], &["run"]);
