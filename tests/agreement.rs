@@ -25,7 +25,8 @@ const KNOWN: [(&str, &str); 12] = [
 
 fn threshold(json: &Value, threshold: &str) -> Value {
     let lines = json["thresholds"].as_array().cloned().unwrap_or_default();
-    lines.into_iter().find(|line| line["threshold"].to_string() == threshold).unwrap_or_default()
+    let at = |line: &Value| line["threshold"].as_f64().map(|value| value.to_string());
+    lines.into_iter().find(|line| at(line).as_deref() == Some(threshold)).unwrap_or_default()
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn kills_never_lift_the_ceiling_and_what_they_may_have_cost_is_shown() {
     let told = summary(&outcome);
     let (spent, possible) = (&told["cost"]["spent_usd"], &told["cost"]["possible_usd"]);
     let claimed = spent.as_f64().unwrap() + possible.as_f64().unwrap();
-    let real = book.load(Ordering::SeqCst) as f64 / 1e6;
+    let real = f64::from(u32::try_from(book.load(Ordering::SeqCst)).unwrap()) / 1e6;
     assert!(claimed <= 0.09 + 1e-9 && claimed + 1e-9 >= real, "{claimed} claimed, {real} billed");
     let higher = run(&verify, &provider.url(), "0.2", 100, 8).arg("--forgive-possible");
     let outcome = higher.run().expect_code(0);

@@ -18,8 +18,12 @@ const OPINIONS: [&str; 6] = ["p.9 p.9", "p.9 f.9", "f.9 q.8", "f.9 p.7", "p.6 p.
 
 /// Row by row `status/reason`.
 fn statuses(outcome: &Outcome) -> Vec<String> {
+    statuses_in(outcome, "in.verified.jsonl")
+}
+
+fn statuses_in(outcome: &Outcome, file: &str) -> Vec<String> {
     let word = |line: &Value, name: &str| line["verify"][name].as_str().unwrap().to_owned();
-    let lines = outcome.json_lines("in.verified.jsonl");
+    let lines = outcome.json_lines(file);
     lines.iter().map(|line| format!("{}/{}", word(line, "status"), word(line, "reason"))).collect()
 }
 
@@ -82,6 +86,8 @@ fn decided_rows_are_not_asked_for_again() {
         "error/refused",
     ];
     assert_eq!(statuses(&second), expected);
+    let exported = run(&verify, &["export", "last", "-o", "again.jsonl"]).expect_code(0);
+    assert_eq!(statuses_in(&exported, "again.jsonl"), expected);
     let lines = second.json_lines("in.verified.jsonl");
     // The answer is that of the lowest sample that says what the person says.
     assert_eq!(

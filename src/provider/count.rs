@@ -5,8 +5,12 @@ use serde_json::Value;
 /// A count: an integer, a float or a text of either. Anything else, and what no request can have, is no count.
 pub(super) fn number(value: &Value) -> Option<u64> {
     const MOST: f64 = 1e12;
+    const MOST_WHOLE: u64 = 1_000_000_000_000;
     let number = match value {
-        Value::Number(number) => number.as_f64()?,
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) => return (whole <= MOST_WHOLE).then_some(whole),
+            None => number.as_f64()?,
+        },
         Value::String(text) => text.trim().parse().ok()?,
         _ => return None,
     };

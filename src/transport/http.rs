@@ -11,6 +11,9 @@ use crate::base::Redactor;
 use crate::model::{Failure, HttpReply};
 use crate::transport::{HttpEndpoint, TransportError, tls, words};
 
+/// The most bytes of a body that are copied rather than shared with the connection's buffer of 8 KiB and more.
+const COPIED: usize = 16 << 10;
+
 /// How to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -118,7 +121,9 @@ impl Http {
         headers.iter().map(|(name, value)| (name.as_str().to_owned(), clean(value.as_bytes()))).collect()
     }
 
-    /// The body, decompressed and without credentials. Most bodies come in one piece, which is not copied.
+    /// The body, decompressed and without credentials. Most bodies come in one piece. A small one is copied: it is kept
+    /// until its row is on disk, and would keep the whole buffer of its connection from being used again. A large one
+    /// is not.
     async fn body(&self, host: &str, response: &mut Response) -> Result<Bytes, Failure> {
         if response.content_length().is_some_and(|length| length > self.reply_cap as u64) {
             return Err(words::too_large(host));
@@ -130,7 +135,7 @@ impl Http {
                 return Err(words::too_large(host));
             }
             if whole.is_empty() && pieces.is_empty() {
-                whole = piece;
+                whole = if piece.len() <= COPIED { Bytes::copy_from_slice(&piece) } else { piece };
             } else {
                 pieces.extend_from_slice(&std::mem::take(&mut whole));
                 pieces.extend_from_slice(&piece);

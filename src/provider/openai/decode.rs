@@ -19,7 +19,9 @@ pub(crate) fn decode(
     learned: &Learned,
     now: WallTime,
 ) -> Decoded {
-    let (content, usage, tier) = match plain::answer(reply) {
+    // Where a tool is asked for, a text may stand beside its call.
+    let plain = if request.wants_tool(learned) { None } else { plain::answer(reply) };
+    let (content, usage, tier) = match plain {
         Some((text, usage, tier)) => (ReplyContent::Text(text), usage, tier),
         None => Reader { request, reply, learned, failing: Failing { reply, now } }.read(),
     };
