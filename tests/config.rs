@@ -230,6 +230,7 @@ fn the_table_above_lists_every_key_of_the_help() {
         "config",
         "state",
         "forgive-possible",
+        "order",
         "junit",
         "github",
         "log",

@@ -98,12 +98,19 @@ fn a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been() {
     }
 }
 
-/// A pipe in the run's folder: writing into it waits for a reader, so what comes before the output is over when a
-/// reader has it open.
+/// A pipe in the run's folder: writing into it waits for a reader, and asking does not wait for the writing.
 fn pipe(verify: &Verify) -> std::path::PathBuf {
     let path = verify.path("pipe.jsonl");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     path
+}
+
+/// Waits until every row has been asked for and the disk has every answer.
+fn wait_until_all_is_stored(verify: &Verify, provider: &Provider) {
+    provider.wait_for_calls(usize::try_from(ROWS).unwrap());
+    while (stored(verify.directory()) as u64) < ROWS {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -112,8 +119,9 @@ fn a_kill_between_the_last_answer_and_the_output_costs_nothing() {
     let verify = Verify::new().file("in.jsonl", numbered(ROWS));
     let pipe = pipe(&verify);
     let running = ask(verify.again(), &provider.url()).args(["-o", "pipe.jsonl"]).spawn();
-    let _reader = File::open(pipe).unwrap();
+    wait_until_all_is_stored(&verify, &provider);
     running.kill9().expect_code(137);
+    assert!(pipe.exists());
     assert_eq!(stored(verify.directory()) as u64, ROWS);
     let outcome = ask(verify.again(), &provider.url()).run().expect_code(4);
     assert_eq!(provider.count() as u64, ROWS);
@@ -131,6 +139,7 @@ fn a_kill_in_the_middle_of_the_output_costs_nothing() {
     // 300 rows of 2 KB are more than a pipe holds, so most of them are still to be written.
     let mut reader = File::open(pipe).unwrap();
     reader.read_exact(&mut [0; 1_000]).unwrap();
+    wait_until_all_is_stored(&verify, &provider);
     running.kill9().expect_code(137);
     let mut rest = String::new();
     reader.read_to_string(&mut rest).unwrap();

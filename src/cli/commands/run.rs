@@ -20,7 +20,7 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, StopSender, execute, stops};
+use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -85,8 +85,9 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     }
     let log = args.log.as_deref().map(|path| Log::open(path, &clock)).transpose()?.map(RefCell::new);
     raise_file_limit(&settings);
-    let (stop, receiver) = stops();
-    let watch = watch_signals(stop.clone())?;
+    let (sender, receiver) = stops();
+    let watch = Watch::start(sender.clone())
+        .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
@@ -102,7 +103,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
     let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
     let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
-    let ended = execute(&plan, (stop, receiver), &clock, &mut observer, &mut hooks);
+    let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
     let ended = ended?;
@@ -151,12 +152,6 @@ fn resolved(
             Err(wrong.into())
         }
     }
-}
-
-/// Watches signals, and passes on what they ask for.
-fn watch_signals(stop: StopSender) -> Result<Watch, Failure> {
-    let watch = Watch::start(stop);
-    watch.map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))
 }
 
 /// Which run the arguments name, and which rows of it.
