@@ -94,7 +94,10 @@ fn compare(folder: &Path, name: &str, around: &(String, String), shape: Shape) -
     let path = folder.join(format!("{name}.jsonl"));
     input::write(&path, rows)?;
     println!("\n{rows} rows, {workers} workers, latency {latency}");
-    println!("{:<12} {:>10} {:>10} {:>12} {:>12}", "", "bare µs", "row µs", "CPU ratio", "wall ratio");
+    println!(
+        "{:<9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>11}",
+        "", "bare µs", "row µs", "CPU ratio", "bare s", "rows s", "wall ratio"
+    );
     let mock = Mock::start(latency)?;
     let mut ratios = Ratios::default();
     for round in 1..=rounds {
@@ -107,7 +110,14 @@ fn compare(folder: &Path, name: &str, around: &(String, String), shape: Shape) -
         let ratio = |of: fn(&Cost) -> Duration| of(&whole).as_secs_f64() / of(&bare).as_secs_f64();
         let (cpu, wall) = (ratio(|cost| cost.cpu), ratio(|cost| cost.wall));
         let each = |cost: &Cost| cost.cpu.as_nanos() / 1_000 / u128::from(rows);
-        println!("round {round:<6} {:>10} {:>10} {cpu:>12.2} {wall:>12.3}", each(&bare), each(&whole));
+        let seconds = |cost: &Cost| cost.wall.as_secs_f64();
+        println!(
+            "round {round:<3} {:>9} {:>9} {cpu:>10.2} {:>9.2} {:>9.2} {wall:>11.3}",
+            each(&bare),
+            each(&whole),
+            seconds(&bare),
+            seconds(&whole)
+        );
         ratios.cpu.push(cpu);
         ratios.wall.push(wall);
     }
