@@ -211,12 +211,10 @@ fn connections_that_break_in_any_place_are_tried_again() {
         let outcome = job(&provider, 1).args(["--price", "input=1,output=1"]).run().expect_code(0);
         assert_eq!(provider.count(), 2, "{said}");
         let status = outcome.again().args(["status", "--format", "json"]).run().json();
-        // What such a request cost is not known, so it is not said to be nothing.
-        assert_eq!(
-            (&status["cost"]["possible_usd"], &status["retries"]),
-            (&json!(null), &json!(1)),
-            "{said}"
-        );
+        // What such a request cost is not known, so its worst case is possible: more than the length limit alone.
+        let possible = status["cost"]["possible_usd"].as_f64().unwrap();
+        assert!(possible > 0.001_024, "{said}: {possible}");
+        assert_eq!(status["retries"], 1, "{said}");
     }
 }
 
