@@ -8,7 +8,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// An open output. What is written to it is complete only after [`Sink::finish`].
+/// An open output. What is written to it is complete only after `finish`.
 pub struct Sink(Form);
 
 enum Form {
