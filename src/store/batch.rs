@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ffi, params};
 
-use crate::base::{AttemptKey, Ticket};
+use crate::base::{AttemptKey, CrashPoint, Ticket};
 use crate::model::{AttemptRecord, Ending};
 use crate::store::connection::{Purpose, checkpoint, connect};
 use crate::store::record::{INSERT, LONGEST_INLINE, insert};
@@ -112,6 +112,9 @@ fn commit(
                 refused.get_or_insert(error);
             }
         }
+    }
+    if batch.iter().any(|(_, entry)| entry.is_attempt()) {
+        CrashPoint::AttemptsWriting.pass();
     }
     transaction.commit()?;
     Ok(tokens)

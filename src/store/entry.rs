@@ -80,3 +80,10 @@ pub enum Entry {
         json: String,
     },
 }
+
+impl Entry {
+    /// Whether it is an attempt.
+    pub(super) fn is_attempt(&self) -> bool {
+        matches!(self, Self::Attempt { .. })
+    }
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::base::CrashPoint;
 use crate::store::StoreError;
 
 /// The steps; the format's number is how many of them a store has gone. A step that was released never changes.
@@ -28,7 +29,10 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
         transaction.execute_batch(step).map_err(sqlite)?;
     }
     transaction.pragma_update(None, "user_version", known).map_err(sqlite)?;
-    transaction.commit().map_err(sqlite)
+    CrashPoint::StoreMigrating.pass();
+    transaction.commit().map_err(sqlite)?;
+    CrashPoint::StoreMigrated.pass();
+    Ok(())
 }
 
 fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, StoreError> {
