@@ -64,7 +64,14 @@ pub fn export(export: &Export<'_>) -> Result<Exported, RunError> {
         decisions: export.decisions,
     };
     let joined = join
-        .run(rows, export.store.reader()?, Some(writer), &FinishedRows::default(), &mut |_, _| {})
+        .run(
+            rows,
+            export.store.reader()?,
+            Some(writer),
+            &FinishedRows::default(),
+            &mut || Ok(()),
+            &mut |_, _| {},
+        )
         .map_err(|error| match error {
             RunError::Dataset(error) => of_input(error),
             error => error,

@@ -13,7 +13,7 @@ use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{Join, Joined};
 use crate::run::resume::finished_rows;
-use crate::run::stop::{StopSender, skip_reason};
+use crate::run::stop::{LateStop, StopSender, skip_reason};
 
 /// Starts to write rows as they finish, where somebody may see them: into a stream, or in the order of completion.
 /// A file in the order of the input is written at the end.
@@ -72,6 +72,7 @@ pub(super) fn write(
     work: &Work<'_>,
     cause: Option<StopCause>,
     followed: Option<Followed>,
+    mut late: LateStop<'_>,
     each: &mut dyn FnMut(&InputRow, &RowResult),
 ) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
@@ -97,6 +98,7 @@ pub(super) fn write(
                 opened.store.reader()?,
                 None,
                 &FinishedRows::default(),
+                &mut || late.check(),
                 &mut |_, _| {},
             )?;
             let status = counted.totals.status;
@@ -116,11 +118,12 @@ pub(super) fn write(
         (target, out, FinishedRows::default(), None)
     };
     let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, out, &written, each)?;
+        join.run(rows, opened.store.reader()?, out, &written, &mut || late.check(), each)?;
     let mut cause = cause.max(failed.or(output).map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
+    cause = cause.max(late.signal().map(StopCause::Signal));
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },

@@ -42,18 +42,20 @@ pub(super) struct Joined {
 
 impl Join<'_> {
     /// Goes through all rows in order, counts them, shows each to `each`, and writes those that are not `written` where there is
-    /// a writer.
+    /// a writer. `go_on` is asked before each row.
     pub(super) fn run(
         &self,
         rows: Rows,
         store: Reader,
         mut writer: Option<OutputWriter<Sink>>,
         written: &FinishedRows,
+        go_on: &mut dyn FnMut() -> Result<(), RunError>,
         each: &mut dyn FnMut(&InputRow, &RowResult),
     ) -> Result<Joined, RunError> {
         let mut joined = Joined::default();
         let mut histories = Histories::new(store, self.run);
         for row in rows {
+            go_on()?;
             let row = row?;
             let history = histories.of(row.number)?;
             let decided = match self.decisions {

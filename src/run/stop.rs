@@ -1,10 +1,13 @@
 //! What stops a run, from outside and from inside.
 
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 
-use crate::base::{Clock, WallTime};
+use crate::base::{Clock, Moment, SystemClock, WallTime};
 use crate::model::{Reason, Settings};
 use crate::policy::{Ceiling, Halt, Signal, StopCause};
+use crate::run::error::RunError;
 
 /// A request to stop, from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,56 @@ pub type Stops = mpsc::Receiver<StopSignal>;
 /// A channel for stop requests.
 pub fn stops() -> (StopSender, Stops) {
     mpsc::channel(8)
+}
+
+/// How long an output may still take after a first signal that comes while it is made.
+const LATE_GRACE: Duration = Duration::from_millis(300);
+/// After how many rows of the output signals are looked for.
+const ROWS_A_LOOK: u32 = 64;
+
+/// Listens for a first signal while the output is made, when nothing is asked any more.
+#[derive(Debug)]
+pub(super) struct LateStop<'a> {
+    stops: &'a mut Stops,
+    clock: &'a SystemClock,
+    signal: Option<(Signal, Moment)>,
+    rows: u32,
+}
+
+impl<'a> LateStop<'a> {
+    pub(super) fn new(stops: &'a mut Stops, clock: &'a SystemClock) -> Self {
+        Self { stops, clock, signal: None, rows: 0 }
+    }
+
+    /// The signal that has come.
+    pub(super) fn signal(&self) -> Option<Signal> {
+        self.signal.map(|(signal, _)| signal)
+    }
+
+    /// To be called before each row of the output.
+    ///
+    /// Errors: [`RunError::Interrupted`], once a signal has come and the time is over that a small output may take.
+    pub(super) fn check(&mut self) -> Result<(), RunError> {
+        self.rows = (self.rows + 1) % ROWS_A_LOOK;
+        if self.rows != 1 {
+            return Ok(());
+        }
+        while let Ok(stop) = self.stops.try_recv() {
+            match (stop, self.signal) {
+                (StopSignal::Gentle(signal), None) => {
+                    self.signal = Some((signal, self.clock.now().after(LATE_GRACE)));
+                }
+                // It was told twice.
+                (StopSignal::Now(signal), Some(_)) => return Err(RunError::Interrupted(signal)),
+                // A second one of which the asking has taken the first: who listens for signals ends the process.
+                _ => {}
+            }
+        }
+        match self.signal {
+            Some((signal, until)) if until <= self.clock.now() => Err(RunError::Interrupted(signal)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Why a row that is not finished was skipped.

@@ -20,7 +20,7 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, RunError, execute, stops};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -106,7 +106,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
-    let ended = ended?;
+    let ended = ended.inspect_err(|error| say_how_to_go_on(error, context, &command))?;
     if let Some(amount) = ended.forgiven {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
@@ -125,6 +125,13 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pipeline.finish(&summary, context)?;
     }
     Ok(code)
+}
+
+/// What a summary would say, of a run that was stopped too late to have one.
+fn say_how_to_go_on(error: &RunError, context: &Context, command: &str) {
+    if matches!(error, RunError::Interrupted(_)) {
+        context.terminal.say(&format!("continue  {}", printable(command)));
+    }
 }
 
 /// A folder for what a dry run reads: it leaves nothing behind.
