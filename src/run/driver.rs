@@ -436,9 +436,9 @@ impl Driver<'_> {
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
                 self.settles_until = self.settles_until.max(until.after(SETTLING));
-                let key = label(key);
-                let until = Some(self.clock.wall().after(wait));
-                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });
+                let (key, noted) = (label(key), self.clock.wall());
+                let until = Some(noted.after(wait));
+                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), noted, until });
                 EventKind::KeyWaits { key, wait }
             }
             Notice::KeyCools { key, message, .. } => EventKind::KeyCools { key: label(key), message },

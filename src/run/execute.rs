@@ -334,7 +334,8 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     for (at, label) in plan.credentials.labels().iter().enumerate() {
         let key = settings.keys.get(at);
         let own = key.map_or(0, |key| key.concurrency);
-        let wait = store.key_wait(&call.endpoint, label)?.map(|until| until.since(clock.wall()));
+        let wall = clock.wall();
+        let wait = store.key_wait(&call.endpoint, label, wall)?.map(|until| until.since(wall));
         keys.push(KeyConfig {
             concurrency: if own == 0 { limits.concurrency } else { own.min(limits.concurrency) },
             // The built-in provider bears anything.

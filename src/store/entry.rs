@@ -58,6 +58,8 @@ pub enum Entry {
         endpoint: String,
         /// The label of the key.
         key_label: String,
+        /// Now.
+        noted: WallTime,
         /// Until when; `None` ends the wait.
         until: Option<WallTime>,
     },

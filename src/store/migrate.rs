@@ -8,7 +8,8 @@ use crate::base::CrashPoint;
 use crate::store::StoreError;
 
 /// The steps; the format's number is how many of them a store has gone. A step that was released never changes.
-pub(super) const STEPS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+pub(super) const STEPS: &[&str] =
+    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
 
 /// Brings a store to the format of `steps`: all that it lacks in one transaction, or nothing.
 ///
