@@ -92,7 +92,7 @@ pub(super) fn write(
         _ if plan.probe.is_some() => false,
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
-        Some(StopCause::Unable(_)) if prepare(settings)?.is_stream() => {
+        Some(StopCause::Unable(_)) if prepare(settings).is_ok_and(|target| target.is_stream()) => {
             let counted = join.run(
                 plan.source.rows(&plan.checked)?,
                 opened.store.reader()?,
@@ -107,19 +107,28 @@ pub(super) fn write(
         _ => true,
     };
     let (target, out, written, failed) = if let Some(Followed { target, writer, written, error }) = followed {
-        (target, writer.filter(|_| has_output), written, error)
-    } else {
-        let mut target = prepare(settings)?;
-        let out = has_output.then(|| target.begin()).transpose()?.map(|sink| {
+        (Some(target), writer.filter(|_| has_output), written, error)
+    } else if has_output {
+        let begun = prepare(settings).and_then(|mut target| {
             let columns = judge.schema_properties();
             let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
-            OutputWriter::new(&settings.output, header, columns, line_end, sink)
+            let sink = target.begin()?;
+            Ok((target, OutputWriter::new(&settings.output, header, columns, line_end, sink)))
         });
-        (target, out, FinishedRows::default(), None)
+        match begun {
+            Ok((target, out)) => (Some(target), Some(out), FinishedRows::default(), None),
+            // Its place has gone since it was looked at. The rows are counted, and the run is closed all the same.
+            Err(error) => (None, None, FinishedRows::default(), Some(error)),
+        }
+    } else {
+        (None, None, FinishedRows::default(), None)
     };
     let Joined { totals, failures, open, output, unanswered } =
         join.run(rows, opened.store.reader()?, out, &written, &mut || late.check(), each)?;
-    let mut cause = cause.max(failed.or(output).map(|error| match error {
+    let failed = failed.or(output);
+    // What was written before a fault ends anywhere: it is no output, not even a partial one.
+    let target = target.filter(|target| failed.is_none() || target.is_stream());
+    let mut cause = cause.max(failed.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
@@ -130,8 +139,9 @@ pub(super) fn write(
         _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
-    let files = match place(target, exit.code, &totals, has_output) {
-        Ok(file) => file.into_iter().collect(),
+    let placed = target.map(|target| place(target, exit.code, &totals, has_output));
+    let files = match placed.transpose() {
+        Ok(file) => file.flatten().into_iter().collect(),
         Err(error) => {
             cause = cause.max(Some(StopCause::Unable(chain(&error))));
             exit = ending(&cause);
