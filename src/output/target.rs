@@ -247,7 +247,7 @@ mod tests {
         let place = Place::new();
         place.put("out.csv", "old");
         place.put("out.csv.partial", "part");
-        fs::set_permissions(place.path("out.csv"), Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(place.path("out.csv"), fs::Permissions::from_mode(0o640)).unwrap();
         let target = place.begun("out.csv", "new");
         assert!(!target.is_stream());
         assert_eq!(place.text("out.csv").as_deref(), Some("old"));
