@@ -178,8 +178,9 @@ fn kept(folder: &Path) -> u64 {
     count.map_or(0, |count: i64| u64::try_from(count).unwrap())
 }
 
-/// Lets a process live until so many more requests have come, or for so long; `None` if it has ended before that.
-fn kill_at(mut running: Running, service: &Service, dice: &mut Dice) -> Result<(), Outcome> {
+/// Lets a process live until so many more requests have come, or for so long, and kills it then. How it ended if that
+/// was by itself.
+fn kill_at(mut running: Running, service: &Service, dice: &mut Dice) -> Option<Outcome> {
     let (calls, time) = if dice.below(2) == 0 {
         (service.sent() + 1 + dice.below(45), Duration::from_mins(1))
     } else {
@@ -188,12 +189,11 @@ fn kill_at(mut running: Running, service: &Service, dice: &mut Dice) -> Result<(
     let begun = Instant::now();
     while service.sent() < calls && begun.elapsed() < time {
         if running.has_ended() {
-            return Err(running.wait());
+            return Some(running.wait());
         }
         std::thread::yield_now();
     }
-    let killed = running.kill9();
-    if killed.code == 137 { Ok(()) } else { Err(killed) }
+    Some(running.kill9()).filter(|outcome| outcome.code != 137)
 }
 
 /// Output and requests of a run that nothing kills, under a ceiling that it does not reach.
@@ -217,37 +217,37 @@ fn nothing_is_lost_or_bought_twice_by_random_kills_over_ensembles_with_faults_an
         let dice = &mut Dice::new(20_261_129, &[rounds]);
         let service = Service::start();
         let verify = Verify::new().file("in.jsonl", numbered(ROWS));
-        let (mut ceiling, mut forgiven, mut forgives, mut lost, mut here) = (STEP * CALL, 0, false, 0, 0);
+        let (mut ceiling, mut forgiven, mut asks_pardon, mut lost, mut here) = (STEP * CALL, 0, false, 0, 0);
         let outcome = loop {
             let mut command = service.ask(&verify, ceiling);
-            if forgives {
+            if asks_pardon {
                 command = command.arg("--forgive-possible");
             }
             let ended =
-                if killed < kills() { kill_at(command.spawn(), &service, dice) } else { Err(command.run()) };
+                if killed < kills() { kill_at(command.spawn(), &service, dice) } else { Some(command.run()) };
             assert!(service.billed() <= ceiling + forgiven, "round {rounds}, kill {killed}");
-            forgives = false;
+            asks_pardon = false;
             match ended {
-                Ok(()) => {
+                None => {
                     (killed, here) = (killed + 1, here + 1);
                     let now = service.sent().saturating_sub(kept(verify.directory()));
                     most_at_once = most_at_once.max(now.saturating_sub(lost));
                     assert!(now <= lost + WORKERS, "round {rounds}: {now} lost, {lost} before this kill");
                     lost = now;
                 }
-                Err(outcome) if outcome.code == 5 => {
+                Some(outcome) if outcome.code == 5 => {
                     stops += 1;
                     let possible = micros(&outcome, "possible_usd");
                     assert!(micros(&outcome, "spent_usd") + possible <= ceiling);
                     assert!(micros(&outcome, "spent_usd") + possible + forgiven >= service.billed());
                     // Every other time, what was possibly spent is forgiven instead.
                     if possible > 5 * CALL && stops % 2 == 0 {
-                        (forgives, forgiven) = (true, forgiven + possible);
+                        (asks_pardon, forgiven) = (true, forgiven + possible);
                     } else {
                         ceiling += STEP * CALL;
                     }
                 }
-                Err(outcome) => break outcome.expect_code(0),
+                Some(outcome) => break outcome.expect_code(0),
             }
         };
         let output = outcome.file("in.verified.jsonl");
@@ -263,12 +263,12 @@ fn nothing_is_lost_or_bought_twice_by_random_kills_over_ensembles_with_faults_an
         let (spent, possible) = (micros(&outcome, "spent_usd"), micros(&outcome, "possible_usd"));
         assert!(spent + possible + forgiven >= service.billed(), "round {rounds}: less claimed than billed");
         assert!(spent + possible <= ceiling, "round {rounds}");
-        let (sent, most) = (service.sent(), fewest + here * WORKERS);
-        assert!((fewest..=most).contains(&sent), "round {rounds}: {sent} requests, {fewest} are needed");
+        let (count, most) = (service.sent(), fewest + here * WORKERS);
+        assert!((fewest..=most).contains(&count), "round {rounds}: {count} requests, {fewest} are needed");
         let ids: BTreeSet<_> =
             service.provider.calls().into_iter().map(|call| call.client_request_id).collect();
-        assert_eq!(ids.len() as u64, sent, "round {rounds}: the id of a request was given twice");
-        extra += sent - fewest;
+        assert_eq!(ids.len() as u64, count, "round {rounds}: the id of a request was given twice");
+        extra += count - fewest;
     }
     println!(
         "{killed} kills in {rounds} runs of {ROWS} rows, {SAMPLES} samples each, {WORKERS} workers: {fewest} requests \
