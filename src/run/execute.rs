@@ -171,7 +171,7 @@ pub fn execute(
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let late = LateStop::new(&mut stops, clock);
+    let late = LateStop::new(&mut stops, &**clock);
     let written = write(&work, driven.cause.clone(), followed, late, hooks.row)?;
     let closed = writer.close();
     CrashPoint::WriterClosed.pass();

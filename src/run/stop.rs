@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::base::{Clock, Moment, SystemClock, WallTime};
+use crate::base::{Clock, Moment, WallTime};
 use crate::model::{Reason, Settings};
 use crate::policy::{Ceiling, Halt, Signal, StopCause};
 use crate::run::error::RunError;
@@ -41,13 +41,13 @@ const ROWS_A_LOOK: u32 = 64;
 #[derive(Debug)]
 pub(super) struct LateStop<'a> {
     stops: &'a mut Stops,
-    clock: &'a SystemClock,
+    clock: &'a dyn Clock,
     signal: Option<(Signal, Moment)>,
     rows: u32,
 }
 
 impl<'a> LateStop<'a> {
-    pub(super) fn new(stops: &'a mut Stops, clock: &'a SystemClock) -> Self {
+    pub(super) fn new(stops: &'a mut Stops, clock: &'a dyn Clock) -> Self {
         Self { stops, clock, signal: None, rows: 0 }
     }
 
@@ -167,4 +167,46 @@ fn wall_text(at: WallTime) -> String {
 pub(super) fn host_of(endpoint: &str) -> &str {
     let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ManualClock;
+
+    /// Asks before so many rows of an output, each of which takes a millisecond.
+    fn rows(late: &mut LateStop<'_>, clock: &ManualClock, count: u32) -> Result<(), RunError> {
+        (0..count).try_for_each(|_| {
+            clock.advance(Duration::from_millis(1));
+            late.check()
+        })
+    }
+
+    #[test]
+    fn a_signal_while_the_output_is_made_lets_it_end_if_that_is_soon() {
+        let clock = ManualClock::default();
+        let (sender, mut stops) = stops();
+        let mut late = LateStop::new(&mut stops, &clock);
+        rows(&mut late, &clock, 1_000).unwrap();
+        sender.try_send(StopSignal::Gentle(Signal::Terminate)).unwrap();
+        rows(&mut late, &clock, 300).unwrap();
+        assert_eq!(late.signal(), Some(Signal::Terminate));
+        let given_up = rows(&mut late, &clock, 130).unwrap_err();
+        assert!(matches!(given_up, RunError::Interrupted(Signal::Terminate)), "{given_up}");
+        assert!(given_up.to_string().starts_with("SIGTERM came while"), "{given_up}");
+    }
+
+    #[test]
+    fn a_second_signal_gives_the_output_up_at_once_and_one_that_is_old_does_not() {
+        let clock = ManualClock::default();
+        let (sender, mut stops) = stops();
+        let mut late = LateStop::new(&mut stops, &clock);
+        // The asking has taken the first of these: the partial output of a stopped run is made as ever.
+        sender.try_send(StopSignal::Now(Signal::Interrupt)).unwrap();
+        rows(&mut late, &clock, 2_000).unwrap();
+        assert_eq!(late.signal(), None);
+        sender.try_send(StopSignal::Gentle(Signal::Interrupt)).unwrap();
+        sender.try_send(StopSignal::Now(Signal::Hangup)).unwrap();
+        assert!(matches!(rows(&mut late, &clock, ROWS_A_LOOK), Err(RunError::Interrupted(Signal::Hangup))));
+    }
 }
