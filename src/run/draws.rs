@@ -3,6 +3,7 @@
 //! Notes are appended to a file without a wait for the disk: after a kill the kernel still has them. After a power
 //! cut they may be lost, and then the whole lease counts, which was on disk before any of them.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -44,14 +45,14 @@ impl Draws {
         self.file.write_all(&note).map_err(|source| failed(&self.path, source))
     }
 
-    /// The draws of an execution that has died, oldest first. A note that was cut off belongs to a request that never
-    /// went.
-    pub(super) fn of_the_dead(dir: &Path, run: u64) -> Result<Vec<(AttemptKey, Money)>, RunError> {
+    /// The draws of an execution that has died, in the order of the rows. A request that was put off is noted again when
+    /// it goes, so the last note of a request counts. One that was cut off belongs to a request that never went.
+    pub(super) fn of_the_dead(dir: &Path, run: u64) -> Result<BTreeMap<AttemptKey, Money>, RunError> {
         let path = Self::path(dir, run);
         let mut bytes = Vec::new();
         match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(source) => return Err(failed(&path, source)),
         }
         let number = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -90,10 +91,11 @@ mod tests {
         let mut draws = Draws::begin(dir.path(), 3).unwrap();
         let ticket = Ticket { row: 7, sample: 1, attempt: 2 };
         draws.note(3, ticket, Money::from_pico(5)).unwrap();
+        draws.note(3, ticket, Money::from_pico(6)).unwrap();
         draws.file.write_all(&[1, 2, 3]).unwrap();
         drop(draws);
         let found = Draws::of_the_dead(dir.path(), 3).unwrap();
-        assert_eq!(found, [(AttemptKey::new(3, ticket).unwrap(), Money::from_pico(5))]);
+        assert_eq!(found, BTreeMap::from([(AttemptKey::new(3, ticket).unwrap(), Money::from_pico(6))]));
         Draws::forget(dir.path(), 3);
         assert!(Draws::of_the_dead(dir.path(), 3).unwrap().is_empty());
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::base::{Digest, Money, RunId, WallTime};
+use crate::base::{CrashPoint, Digest, Money, RunId, WallTime};
 use crate::model::{Ending, Reason, Settings, Totals};
 use crate::run::draws::{Draws, boot_id};
 use crate::run::error::RunError;
@@ -36,6 +36,7 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let job = job_key(&plan.settings, &parent, plan.checked.digest);
     crate::store::prepare_folder(&plan.state)?;
     let mut lock = JobLock::take(&plan.state, job, plan.pid, &plan.host)?;
+    CrashPoint::LockTaken.pass();
     let store = Store::open(&plan.state)?;
     let (record, retry, continued) = open_run(plan, &store, job, started)?;
     lock.tell_run(record.id);
@@ -44,12 +45,14 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let previous = previous.map(|run| run.seq);
     let execution = store.begin_execution(record.seq, plan.pid, started)?;
     store.update_settings(record.seq, &plan.record)?;
-    settle_the_dead(plan, &store, record.seq)?;
+    CrashPoint::RunOpened.pass();
+    settle_the_dead(plan, &store, record.seq, started)?;
     let forgiven =
         if plan.choice.forgive_possible { Some(store.forgive_possible(record.seq)?) } else { None };
     let book = store.book(record.seq)?;
     if has_ceiling(&plan.settings) {
         store.begin_lease(record.seq, book, &boot_id())?;
+        CrashPoint::LeaseBegun.pass();
     }
     Ok(Opened { lock, store, record, retry, continued, previous, execution, started, book, forgiven })
 }
@@ -61,22 +64,24 @@ pub(super) fn has_ceiling(settings: &Settings) -> bool {
 
 /// Takes over what an execution that died may have spent: the draws whose attempts are not stored; after a power cut,
 /// which forgets notes, all that its lease allowed.
-fn settle_the_dead(plan: &Plan, store: &Store, run: u64) -> Result<(), RunError> {
-    let Some(lease) = store.lease(run)? else { return Ok(()) };
-    let (mut possible, mut calls) = (Money::ZERO, 0);
-    if !lease.boot.is_empty() && lease.boot == boot_id() {
-        for (key, bound) in Draws::of_the_dead(&plan.state, run)? {
-            if !store.has_attempt(key)? {
-                possible += bound;
-                calls += 1;
+fn settle_the_dead(plan: &Plan, store: &Store, run: u64, now: WallTime) -> Result<(), RunError> {
+    // Notes without a lease are of one whose draws are in the book.
+    if let Some(lease) = store.lease(run)? {
+        let (mut lost, mut beyond) = (Vec::new(), (Money::ZERO, 0));
+        if !lease.boot.is_empty() && lease.boot == boot_id() {
+            for (key, bound) in Draws::of_the_dead(&plan.state, run)? {
+                if !store.has_attempt(key)? {
+                    lost.push((key, bound));
+                }
             }
+        } else {
+            let book = store.book(run)?;
+            let open = lease.money.pico() - book.spent.pico() - book.possible.pico();
+            beyond = (Money::from_pico(open.max(0)), lease.calls.saturating_sub(book.calls));
         }
-    } else {
-        let book = store.book(run)?;
-        let most = Money::from_pico((lease.money.pico() - book.spent.pico() - book.possible.pico()).max(0));
-        (possible, calls) = (most, lease.calls.saturating_sub(book.calls));
+        store.carry_over(run, &lost, beyond, now)?;
+        CrashPoint::DeadCarried.pass();
     }
-    store.carry_over(run, possible, calls)?;
     Draws::forget(&plan.state, run);
     Ok(())
 }

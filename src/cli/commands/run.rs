@@ -20,7 +20,9 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{
+    Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, RunError, execute, stops,
+};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -104,7 +106,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
-    let ended = ended?;
+    let ended = ended.inspect_err(|error| say_how_to_go_on(error, context, &command))?;
     if let Some(amount) = ended.forgiven {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
@@ -128,6 +130,13 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
 fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
     if let Some(config) = config.filter(|_| !args.quiet) {
         context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
+    }
+}
+
+/// What a summary would say, of a run that was stopped too late to have one.
+fn say_how_to_go_on(error: &RunError, context: &Context, command: &str) {
+    if matches!(error, RunError::Interrupted(_)) {
+        context.terminal.say(&format!("continue  {}", printable(command)));
     }
 }
 
