@@ -284,7 +284,8 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
     let minutes = ended.wall.as_secs_f64() / 60.0;
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts are far below 2^53")]
     let rate = |count: u64| (minutes > 0.0 && count > 0).then(|| count as f64 / minutes);
-    let asks = ended.open > 0 || ended.exit.code == Failure::UNABLE;
+    // Where the output is not in its place, the same command puts it there, whether or not rows are left.
+    let asks = ended.open > 0 || matches!(ended.exit.code, Failure::UNABLE | 129 | 130 | 143);
     Summary {
         run: ended.run,
         execution: ended.execution.into(),
