@@ -43,6 +43,7 @@ impl Case {
             structured: Structured::Auto,
             sampling: Sampling::default(),
             extra: Map::new(),
+            cache: false,
             mock_seed: 0,
         };
         let body = body.to_string().into_bytes().into();
