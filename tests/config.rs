@@ -91,13 +91,6 @@ fn plain(toml: &str) -> String {
     toml.trim_matches('"').to_owned()
 }
 
-fn in_file(id: &str, toml: &str) -> String {
-    match id.split_once('.') {
-        Some((section, name)) => format!("[{section}]\n{name} = {toml}\n"),
-        None => format!("# a comment\n{id} = {toml}\n"),
-    }
-}
-
 fn variable_of(id: &str) -> String {
     format!("VERIFY_{}", id.replace('.', "_").to_uppercase())
 }

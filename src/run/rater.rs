@@ -240,7 +240,9 @@ impl Cache {
         match (is_observed, self.likely(beginning) > 0) {
             (true, _) => "cache: as the answered samples of this job found it".to_owned(),
             (false, true) => {
-                format!("cache: {beginning} tokens of each prompt are read from it once the first call has written them")
+                format!(
+                    "cache: {beginning} tokens of each prompt are read from it once the first call has written them"
+                )
             }
             (false, false) => format!(
                 "cache: nothing is kept of prompts that begin with less than {least} equal tokens; here they are {beginning}"

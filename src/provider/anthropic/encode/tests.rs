@@ -216,10 +216,7 @@ fn the_system_prompt_is_marked_for_the_cache() {
     let mark = json!({ "type": "ephemeral" });
     let cached = |structured| CallSettings { cache: true, structured, ..call("m") };
     let plain = body(&cached(Structured::Auto), Some(&schema()), &steps(0));
-    assert_eq!(
-        plain["system"],
-        json!([{ "type": "text", "text": "Be \"brief\".", "cache_control": mark }])
-    );
+    assert_eq!(plain["system"], json!([{ "type": "text", "text": "Be \"brief\".", "cache_control": mark }]));
     // What we add to the system prompt is the same for all rows too.
     let told = body(&cached(Structured::Prompt), Some(&schema()), &steps(0));
     assert!(told["system"][0]["text"].as_str().unwrap().ends_with(&schema().to_string()));
