@@ -202,6 +202,11 @@ impl Running {
         self.child.as_ref().unwrap().id()
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
     /// Sends a signal by its name without `SIG`, as in `INT`.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.id())).status().unwrap();
