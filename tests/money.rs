@@ -8,13 +8,15 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
 use support::command::{Outcome, Verify};
 use support::provider::{Provider, Reply};
 use verify::base::Dice;
@@ -263,4 +265,198 @@ fn replays_finish_under_a_ceiling_of_nothing() {
     let outcome = run(&verify, &provider.url(), "0", 100, 8).arg("--new").run().expect_code(0);
     assert_eq!(passed(&outcome).len() as u64, PLAIN.rows);
     assert_eq!(provider.count() as u64, PLAIN.rows);
+}
+
+/// What a provider notes of one request.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// In 10^-12 USD.
+    billed: u64,
+    /// Whether a whole reply was sent.
+    whole: bool,
+    throttled: bool,
+}
+
+/// Prices in 10^-12 USD a token, so that rows cost fractions of 10^-9.
+const INPUT: u64 = 123_457;
+const OUTPUT: u64 = 987_654;
+/// The most output tokens of a request in the storm.
+const MOST: u64 = 400;
+
+type Entries = Arc<Mutex<BTreeMap<(u64, u64), Entry>>>;
+
+/// A provider in a storm: 429 with and without a wait, cut bodies, connections that break, requests that are never
+/// answered, failures that are billed or not, answers that are invalid, cut short, or dear. Its book has an entry for
+/// each row and attempt.
+fn storm() -> (Provider, Entries) {
+    let book = Entries::default();
+    let entries = Arc::clone(&book);
+    let mut tries: BTreeMap<u64, u64> = BTreeMap::new();
+    let provider = Provider::start(move |call| {
+        let note = |input: u64, output: u64, whole: bool, throttled: bool| {
+            let entry = Entry { billed: input * INPUT + output * OUTPUT, whole, throttled };
+            assert!(entries.lock().unwrap().insert((call.row, call.attempt), entry).is_none(), "sent twice");
+        };
+        let burst = call.n % 300 > 260;
+        if burst || Dice::new(9, &[call.n as u64]).below(20) == 0 {
+            note(0, 0, true, true);
+            let reply = Reply::error(429, "rate_limit_exceeded", "Slow down.");
+            return if burst { reply.header("retry-after-ms", "15") } else { reply };
+        }
+        let row = call.row;
+        let tried = tries.entry(row).or_default();
+        *tried += 1;
+        let is_first = *tried == 1;
+        let (input, output) = (40 + row * 31 % 900, 1 + row * 17 % 50 + *tried * 3);
+        let text = format!("{{\"good\":{}}}", row % 2 == 0);
+        let good = Reply::completion(&text, "stop", input, output);
+        let late = Duration::from_micros(row * 7_919 % 9_000);
+        match row {
+            // Time-outs are tried once more only: some rows are left for the next execution.
+            _ if row % 97 == 13 && (is_first || row % 2 == 1 && *tried == 2) => {
+                note(input, output, false, false);
+                Reply::never()
+            }
+            _ if row % 11 == 3 && is_first => {
+                note(input, output, false, false);
+                good.cut_body_after(60)
+            }
+            _ if row % 31 == 7 && is_first => {
+                note(input, output, false, false);
+                Reply::reset()
+            }
+            _ if row % 13 == 5 && *tried < 3 => {
+                note(0, 0, true, false);
+                Reply::error(503, "server_is_overloaded", "Overloaded.")
+            }
+            _ if row % 61 == 9 && is_first => {
+                note(input, 0, true, false);
+                Reply::status(500).json(&json!({ "error": { "message": "It broke.", "code": "server_error" },
+                    "usage": { "prompt_tokens": input, "completion_tokens": 0, "total_tokens": input } }))
+            }
+            // Mended by a repair, or not.
+            _ if row % 7 == 2 && (is_first || row % 5 == 0) => {
+                note(input, output, true, false);
+                Reply::completion("{\"good\":\"perhaps\"}", "stop", input, output).after(late)
+            }
+            _ if row % 53 == 1 => {
+                note(input, MOST, true, false);
+                Reply::completion("{\"good\":", "length", input, MOST).after(late)
+            }
+            _ => {
+                note(input, output, true, false);
+                good.after(late)
+            }
+        }
+    });
+    (provider, book)
+}
+
+/// USD of a JSON number.
+fn usd(value: &Value) -> Decimal {
+    value.to_string().parse().unwrap()
+}
+
+/// 10^-12 USD to 9 places, half up.
+fn printed(pico: u64) -> Decimal {
+    Decimal::new(i64::try_from((pico + 500) / 1_000).unwrap(), 9).normalize()
+}
+
+#[test]
+fn book_ledger_and_output_agree_row_by_row_after_a_storm() {
+    let count = std::env::var("VERIFY_TEST_ROWS").ok().and_then(|text| text.parse().ok()).unwrap_or(600);
+    let (provider, book) = storm();
+    let url = provider.url();
+    let rate = |pico: u64| Decimal::new(i64::try_from(pico).unwrap(), 6);
+    let price = format!("input={},output={}", rate(INPUT), rate(OUTPUT));
+    let limit = MOST.to_string();
+    let command = with_rows(count)
+        .patience(Duration::from_secs(600))
+        .args(["run", "in.jsonl", "--model", "m", "--base-url", &url, "--prompt", "row {{ id }}"])
+        .args(["--column", "good=boolean", "--verdict", "good", "--max-fail", "any", "--max-error", "any"])
+        .args(["--price", &price, "--max-cost", "1000", "--max-output-tokens", &limit, "--concurrency", "64"])
+        .args([
+            "--timeout",
+            "6s",
+            "--retry-base",
+            "5ms",
+            "--max-backoff",
+            "100ms",
+            "--summary",
+            "summary.json",
+        ])
+        // A pool that keeps its size, so that requests without an answer do not stop the others.
+        .args(["--log", "log.jsonl", "--adaptive=false"]);
+    let first = command.run().expect_code(0);
+    let reasons = summary(&first)["reason"].clone();
+    assert!(reasons["timeout"].as_u64().unwrap() >= 1, "{reasons}");
+    // What was lost twice is asked again: the run's book goes on.
+    let outcome = command.run().expect_code(0);
+    assert!(outcome.stderr.contains("continuing run"), "{}", outcome.stderr);
+
+    // A request whose end the log does not price brought no whole reply.
+    let log = outcome.json_lines("log.jsonl");
+    let attempts = log.iter().filter(|event| event["event"] == "attempt_finished");
+    let ended: BTreeMap<(u64, u64), &Value> = attempts
+        .map(|event| ((event["row"].as_u64().unwrap(), event["attempt"].as_u64().unwrap()), event))
+        .collect();
+    let book = book.lock().unwrap().clone();
+    assert_eq!(
+        book.keys().collect::<Vec<_>>(),
+        ended.keys().collect::<Vec<_>>(),
+        "each request is in the log"
+    );
+    let is_lost = |key: &(u64, u64)| ended[key]["cost_usd"].is_null();
+    let (mut exact, mut lost, mut unpaid): (BTreeMap<u64, u64>, u64, u64) = Default::default();
+    let mut answered: BTreeMap<u64, u64> = BTreeMap::new();
+    for (key, entry) in &book {
+        assert!(entry.whole || is_lost(key), "{key:?} was lost: {}", ended[key]);
+        if is_lost(key) {
+            (lost, unpaid) = (lost + 1, unpaid + entry.billed);
+            continue;
+        }
+        assert_eq!(
+            usd(&ended[key]["cost_usd"]).normalize(),
+            printed(entry.billed),
+            "{key:?}: {}",
+            ended[key]
+        );
+        *exact.entry(key.0).or_default() += entry.billed;
+        *answered.entry(key.0).or_default() += u64::from(!entry.throttled);
+    }
+    let whole = book.values().filter(|entry| !entry.whole).count() as u64;
+    assert!(lost >= whole && whole > count / 11, "{lost} lost, {whole} of them as scripted");
+
+    // The output, row by row.
+    for line in outcome.json_lines("in.verified.jsonl") {
+        let (row, usage) = (line["verify"]["row"].as_u64().unwrap(), &line["verify"]["usage"]);
+        assert_eq!(usd(&usage["cost_usd"]).normalize(), printed(exact[&row]), "row {row}: {line}");
+        assert_eq!(usage["attempts"].as_u64(), Some(answered[&row]), "row {row}: {line}");
+        assert_eq!(usage["estimated"], false);
+    }
+    // The ledger.
+    let told = summary(&outcome);
+    let cost = &told["cost"];
+    assert_eq!(usd(&cost["spent_usd"]).normalize(), printed(exact.values().sum()), "{told}");
+    assert_eq!(told["attempts"].as_u64(), Some(book.len() as u64));
+    assert_eq!(
+        told["throttled"].as_u64().unwrap(),
+        book.values().filter(|entry| entry.throttled).count() as u64
+    );
+    // Each lost request may have cost its worst case, which is more than it has.
+    let least = lost * MOST * OUTPUT + unpaid.min(1);
+    assert!(usd(&cost["possible_usd"]) > printed(least) && printed(least) > printed(unpaid), "{told}");
+    let status = outcome.again().args(["status", "--format", "json"]).run().json();
+    assert_eq!(&status["cost"], cost);
+    // And in the store, attempt by attempt.
+    for row in [2, 3, 5, 7, 9, 13, 54] {
+        let show = outcome.again().args(["show", "last", &row.to_string(), "--format", "json"]).run().json();
+        let attempts = show["samples"][0]["attempts"].as_array().unwrap();
+        assert_eq!(attempts.len(), book.range((row, 0)..(row + 1, 0)).count(), "row {row}");
+        for attempt in attempts {
+            let key = (row, attempt["n"].as_u64().unwrap());
+            let expected = if is_lost(&key) { Value::Null } else { ended[&key]["cost_usd"].clone() };
+            assert_eq!(attempt["cost_usd"], expected, "{key:?}: {show}");
+        }
+    }
 }
