@@ -185,7 +185,15 @@ fn kills_never_lift_the_ceiling_and_what_they_may_have_cost_is_shown() {
             }
             thread::sleep(Duration::from_micros(dice.below(25_000)));
             running.kill9();
-            assert!(book.load(Ordering::SeqCst) <= most, "{case}, round {round}");
+            let billed = book.load(Ordering::SeqCst);
+            assert!(billed <= most, "{case}, round {round}");
+            // What the killed execution may have spent is told before anything goes on.
+            let status = verify.again().args(["status", "--format", "json"]).run();
+            if status.code == 0 {
+                let cost = &status.json()["cost"];
+                let claimed = micros(&cost["spent_usd"]) + micros(&cost["possible_usd"]);
+                assert!(billed <= claimed && claimed <= most, "{case}, round {round}: {billed}, {cost}");
+            }
         }
         let outcome = run_of(shape, &verify, &provider.url(), ceiling, tokens, 8).run().expect_code(5);
         let billed = book.load(Ordering::SeqCst);
@@ -291,7 +299,7 @@ type Entries = Arc<Mutex<BTreeMap<(u64, u64), Entry>>>;
 fn storm() -> (Provider, Entries) {
     let book = Entries::default();
     let entries = Arc::clone(&book);
-    let mut tries: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let provider = Provider::start(move |call| {
         let note = |input: u64, output: u64, whole: bool, throttled: bool| {
             let entry = Entry { billed: input * INPUT + output * OUTPUT, whole, throttled };
@@ -304,7 +312,7 @@ fn storm() -> (Provider, Entries) {
             return if burst { reply.header("retry-after-ms", "15") } else { reply };
         }
         let row = call.row;
-        let tried = tries.entry(row).or_default();
+        let tried = counts.entry(row).or_default();
         *tried += 1;
         let is_first = *tried == 1;
         let (input, output) = (40 + row * 31 % 900, 1 + row * 17 % 50 + *tried * 3);

@@ -1,6 +1,6 @@
 //! Which run a command works on: its lock, whether it continues, and what of it has ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::base::{Digest, Money, RunId, WallTime};
 use crate::model::{Ending, Reason, Settings, Totals};
@@ -59,13 +59,27 @@ pub(super) fn has_ceiling(settings: &Settings) -> bool {
     settings.limits.max_cost.is_some() || settings.limits.max_calls.is_some()
 }
 
-/// Takes over what an execution that died may have spent: the draws whose attempts are not stored; after a power cut,
-/// which forgets notes, all that its lease allowed.
+/// Takes over what an execution that died may have spent.
 fn settle_the_dead(plan: &Plan, store: &Store, run: u64) -> Result<(), RunError> {
-    let Some(lease) = store.lease(run)? else { return Ok(()) };
+    if let Some((possible, calls)) = left_by_the_dead(&plan.state, store, run)? {
+        store.carry_over(run, possible, calls)?;
+    }
+    // Notes without a lease are settled: they must not be there when the next lease begins.
+    Draws::forget(&plan.state, run);
+    Ok(())
+}
+
+/// What an execution of a run may have spent, and how many requests it may have sent, if it died under a ceiling: the
+/// draws whose attempts are not stored; after a power cut, which forgets notes, all that its lease allowed. `None`
+/// where no lease was left.
+///
+/// # Errors
+/// A store or notes that cannot be read.
+pub fn left_by_the_dead(state: &Path, store: &Store, run: u64) -> Result<Option<(Money, u64)>, RunError> {
+    let Some(lease) = store.lease(run)? else { return Ok(None) };
     let (mut possible, mut calls) = (Money::ZERO, 0);
     if !lease.boot.is_empty() && lease.boot == boot_id() {
-        for (key, bound) in Draws::of_the_dead(&plan.state, run)? {
+        for (key, bound) in Draws::of_the_dead(state, run)? {
             if !store.has_attempt(key)? {
                 possible += bound;
                 calls += 1;
@@ -76,9 +90,7 @@ fn settle_the_dead(plan: &Plan, store: &Store, run: u64) -> Result<(), RunError>
         let most = Money::from_pico((lease.money.pico() - book.spent.pico() - book.possible.pico()).max(0));
         (possible, calls) = (most, lease.calls.saturating_sub(book.calls));
     }
-    store.carry_over(run, possible, calls)?;
-    Draws::forget(&plan.state, run);
-    Ok(())
+    Ok(Some((possible, calls)))
 }
 
 /// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it
