@@ -345,9 +345,10 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
             requests_a_minute: key.map_or(0, |key| key.rpm),
             tokens_a_minute: key.map_or(0, |key| key.tpm),
             sent_before,
-            // The built-in provider needs no canary.
+            // The built-in provider needs no canary. Where the system prompt is cached, the first request of each
+            // execution goes alone: it writes what the others then read.
             answered: call.provider == ProviderKind::Mock
-                || store.answered(&call.endpoint, &call.model, label)?,
+                || (!call.marks_cache() && store.answered(&call.endpoint, &call.model, label)?),
             waits_until: wait.filter(|wait| !wait.is_zero()).map(|wait| clock.now().after(wait)),
         });
     }
