@@ -199,6 +199,7 @@ impl Observer for Watcher {
             EventKind::RowsPassed { count } if self.verbose => format!("{count} rows have ended before"),
             EventKind::RowsPassed { .. }
             | EventKind::AttemptFinished(_)
+            | EventKind::Failed { .. }
             | EventKind::SampleReplayed { .. }
             | EventKind::RowFinished { .. }
             | EventKind::KeyWaits { .. } => return,
