@@ -12,7 +12,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let terminal = Terminal::new();
     let matches = match args::command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => return terminal.usage(&error),
+        Err(error) => return terminal.usage(&error, &arguments),
     };
     let context = Context { arguments, environment: Environment::read(), terminal };
     match dispatch(&matches, &context) {

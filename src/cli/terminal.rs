@@ -1,5 +1,6 @@
 //! The one file that writes to the screen.
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -96,11 +97,20 @@ impl Terminal {
         }
     }
 
-    /// Shows what the argument parser has to say: help goes to standard output and is a success.
-    pub(crate) fn usage(self, error: &clap::Error) -> u8 {
+    /// Shows what the argument parser has to say: help goes to standard output and is a success. It quotes arguments as
+    /// they came, and a name that a shell has put there may hold anything: then there are no colours either.
+    pub(crate) fn usage(self, error: &clap::Error, arguments: &[OsString]) -> u8 {
         let text = error.render();
         if error.use_stderr() {
-            let shown = if self.stderr_is_terminal { text.ansi().to_string() } else { text.to_string() };
+            let is_plain = arguments.iter().all(|word| {
+                let word = word.to_string_lossy();
+                word == printable(&word)
+            });
+            let shown = if self.stderr_is_terminal && is_plain {
+                text.ansi().to_string()
+            } else {
+                text.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n")
+            };
             self.say(&shown);
             return Failure::USAGE;
         }
