@@ -110,6 +110,8 @@ enum Manner {
     Cut(usize),
     /// Close with nothing sent.
     Reset,
+    /// Send the body a byte at a time, with so long between two.
+    Drip(Duration),
     /// Never answer; the connection stays open until the client closes it.
     Never,
     /// The body is all that is sent.
@@ -203,6 +205,12 @@ impl Reply {
         self
     }
 
+    /// Sends the body a byte at a time, with so long between two.
+    pub(crate) fn drip(mut self, pause: Duration) -> Self {
+        self.manner = Manner::Drip(pause);
+        self
+    }
+
     /// Sends it; whether the connection can be used again.
     fn send(&self, stream: &mut TcpStream) -> bool {
         let sent = match self.manner {
@@ -218,6 +226,7 @@ impl Reply {
                 return false;
             }
             Manner::Whole => &self.body[..],
+            Manner::Drip(_) => &[],
             Manner::Cut(bytes) => &self.body[..bytes.min(self.body.len())],
         };
         let mut text = format!("HTTP/1.1 {} Scripted\r\n", self.status).into_bytes();
@@ -230,7 +239,17 @@ impl Reply {
         }
         text.extend_from_slice(format!("content-length: {}\r\n\r\n", self.body.len()).as_bytes());
         text.extend_from_slice(sent);
-        stream.write_all(&text).is_ok() && self.manner == Manner::Whole
+        let mut whole = stream.write_all(&text).is_ok();
+        if let Manner::Drip(pause) = self.manner {
+            for byte in &self.body {
+                thread::sleep(pause);
+                whole = whole && stream.write_all(&[*byte]).is_ok();
+                if !whole {
+                    break;
+                }
+            }
+        }
+        whole && matches!(self.manner, Manner::Whole | Manner::Drip(_))
     }
 }
 
