@@ -1,5 +1,9 @@
 //! Content that means harm: what reaches a screen, a spreadsheet, a template, a schema, a name.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may panic and write files"
+)]
 
 mod support;
 
@@ -126,6 +130,10 @@ fn nothing_that_comes_from_outside_is_raw_on_a_screen() {
     assert!(xml.chars().all(allowed) && xml.contains("<testcase"), "{xml:?}");
     for row in 1..=10 {
         clean("show", &call(&["show", "last", &row.to_string()]));
+        let shown = call(&["show", "last", &row.to_string(), "--format", "json"]);
+        clean("show as JSON", &shown);
+        // Escaped, and the same to whoever reads it.
+        assert!(shown.json()["prompt"]["user"].as_str().unwrap().contains(EVIL), "{}", shown.stdout);
     }
     for args in [
         &["status"][..],
@@ -236,7 +244,7 @@ fn no_cell_is_a_formula_where_that_is_asked_for() {
         .iter()
         .map(|start| (format!("{start}name"), json!(format!("{start}1+cmd|' /C calc'!A0"))))
         .collect();
-    let lines: String = starts
+    let lines: Vec<String> = starts
         .iter()
         .map(|start| {
             let mut row = row.clone();
@@ -249,7 +257,7 @@ fn no_cell_is_a_formula_where_that_is_asked_for() {
     let url = provider.url();
     let args =
         ["run", "in.jsonl", "--model", "m", "--base-url", &url, "--prompt", "{{ p }}", "--schema", "s.json"];
-    let verify = Verify::new().file("in.jsonl", lines).file("s.json", schema.to_string()).args(args);
+    let verify = Verify::new().file("in.jsonl", lines.concat()).file("s.json", schema.to_string()).args(args);
     let outcome = verify.args(["--csv-safe", "-o", "out.csv"]).run().expect_code(0);
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(outcome.path("out.csv")).unwrap();
     let records: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();

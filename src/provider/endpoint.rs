@@ -40,7 +40,7 @@ pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, 
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ProviderError::CredentialInUrl);
     }
-    if let Some((name, _)) = url.query_pairs().find(|(name, value)| is_credential(name, value)) {
+    if let Some((name, _)) = url.query_pairs().find(|(name, value)| reads_like_a_credential(name, value)) {
         let name = name.chars().filter(|c| !c.is_control()).take(100).collect();
         return Err(ProviderError::CredentialInQuery(name));
     }
@@ -58,7 +58,7 @@ pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, 
 }
 
 /// Whether a part of a query is a credential: by its name, as gateways and signed URLs have it, or by how keys begin.
-fn is_credential(name: &str, value: &str) -> bool {
+pub fn reads_like_a_credential(name: &str, value: &str) -> bool {
     const WORDS: [&str; 12] = [
         "key",
         "apikey",

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::model::{InputRow, RowResult, Status};
-use crate::report::Summary;
-use crate::report::printable::is_obeyed;
+use crate::report::{Summary, is_obeyed};
 
 /// The first rows that somebody should look at, as workflow commands.
 #[derive(Debug, Default)]

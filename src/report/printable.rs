@@ -21,7 +21,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Whether a terminal obeys a character rather than showing it.
-pub(super) fn is_obeyed(c: char) -> bool {
+pub fn is_obeyed(c: char) -> bool {
     c.is_control() || is_invisible_order(c)
 }
 

@@ -193,6 +193,11 @@ impl Reply {
         self.body(body.to_string())
     }
 
+    /// The body as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     /// Replies only after so long.
     pub(crate) fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
