@@ -102,6 +102,7 @@ impl Totals {
             | EventKind::OutageBegins { .. }
             | EventKind::OutageEnds
             | EventKind::Learned { .. }
+            | EventKind::Failed { .. }
             | EventKind::Stopping { .. } => {}
         }
     }

@@ -358,7 +358,7 @@ impl Driver<'_> {
             done;
         let ticket = assignment.ticket;
         if let Outcome::Failed(failure) = &outcome {
-            self.bus.last_failure.clone_from(&failure.message);
+            self.bus.fail(now, ticket.row, &failure.message, &record.raw);
         }
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);

@@ -217,6 +217,11 @@ impl Running {
         self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
+    /// Another call in the same directory.
+    pub(crate) fn again(&self) -> Verify {
+        self.again.again()
+    }
+
     /// Sends a signal by its name without `SIG`, as in `INT`.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.id())).status().unwrap();
