@@ -191,6 +191,60 @@ fn a_new_run_replays_for_nothing_and_says_so() {
 }
 
 #[test]
+fn a_continued_run_tells_its_own_figures_from_the_runs() {
+    let (service, first) = unfinished();
+    assert!(first.stderr.contains("in.jsonl: 6 rows in "), "{}", first.stderr);
+    assert!(first.stderr.contains("exit      4: 2 error rows, more than max_error = 0; run again to finish"));
+    let second = service.ask(first.again(), &[]).run().expect_code(0);
+    let said = second.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("in.jsonl: 6 rows, 2 of them in execution 2 in "), "{said}");
+    assert!(said.contains("requests 8 sent, 2 retries, 0 throttled"), "{said}");
+    assert!(said.contains(" for 2 rows and 2 requests of execution 2, "), "{said}");
+    assert!(
+        said.contains("tokens and cost are of all 2 executions, time and latency of this one exit 0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn only_errors_that_come_back_are_finished_by_running_again() {
+    let service = Service::new(|call| {
+        (call.row > 4).then(|| if call.row == 5 { Reply::answer("no") } else { Reply::status(500) })
+    });
+    let verify = Verify::new().file("in.jsonl", numbered(6));
+    let first = service.ask(verify, &["--attempts", "1"]).run().expect_code(4);
+    let said = first.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("run again to finish 1 of them; the other 1 has failed for good"), "{said}");
+    assert!(said.contains("1 repair, 0 throttled"), "{said}");
+    service.mend();
+    let second = service.ask(first.again(), &[]).run().expect_code(4);
+    let said = second.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("exit 4: 1 error row, more than max_error = 0; it has failed for good"), "{said}");
+    assert!(said.contains("asked again only with --retry final"), "{said}");
+    assert!(!said.contains("continue verify run"), "{said}");
+    service.ask(second.again(), &["--retry", "final"]).run().expect_code(0);
+}
+
+#[test]
+fn the_output_of_another_job_is_not_replaced_in_silence() {
+    const WARNING: &str = "in.verified.jsonl is the output of another job (run ";
+    let service = Service::good();
+    let first = service.ask(Verify::new().file("in.jsonl", numbered(2)), &SUMMARY).run().expect_code(0);
+    assert!(!first.stderr.contains(WARNING), "{}", first.stderr);
+    let id = run_of(&first, "summary.json").0;
+    let same = service.ask(first.again(), &["--new"]).run().expect_code(0);
+    assert!(!same.stderr.contains(WARNING), "{}", same.stderr);
+    for quiet in [&["--quiet"][..], &["-o", "own.jsonl"], &["--probe", "1"]] {
+        let other = service.ask_about("other {{ id }}", first.again(), quiet).run().expect_code(0);
+        assert!(!other.stderr.contains(WARNING), "{}", other.stderr);
+    }
+    let same = service.ask(first.again(), &["--new", "--quiet"]).run().expect_code(0);
+    let other = service.ask_about("third {{ id }}", same.again(), &[]).run().expect_code(0);
+    assert!(other.stderr.contains(WARNING), "{}", other.stderr);
+    assert!(!other.stderr.contains(&id) && other.stderr.contains("-o FILE keeps both"), "{}", other.stderr);
+}
+
+#[test]
 fn a_run_is_named_only_by_its_own_job() {
     let (service, first) = unfinished();
     let asked = service.provider.count();

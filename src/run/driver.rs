@@ -8,7 +8,9 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, Moment, SystemClock};
-use crate::model::{AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status};
+use crate::model::{
+    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
+};
 use crate::policy::{
     Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
@@ -365,10 +367,10 @@ impl Driver<'_> {
         record.ending = ruling.ending;
         record.possible = ruling.possible;
         let throttled = ruling.ending == Ending::Throttled;
-        let mut is_retry = false;
+        let mut tried = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
             let bit = 1_u128 << (ticket.sample % 128);
-            is_retry = live.tried & bit != 0 && !throttled && !record.repair;
+            tried = live.tried & bit != 0;
             if !throttled {
                 live.tried |= bit;
             }
@@ -398,7 +400,7 @@ impl Driver<'_> {
             estimated: record.estimated,
             cost: record.cost,
             replied: record.http_status.is_some(),
-            is_retry,
+            turn: Turn::of(throttled, record.repair, tried),
         };
         self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });

@@ -25,7 +25,7 @@ use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
 use crate::run::error::RunError;
 use crate::run::feed::{Feed, FeedPlan};
-use crate::run::finish::{follow, write};
+use crate::run::finish::{follow, replaced_run, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
@@ -130,8 +130,8 @@ pub struct Ended {
 /// What is called back on the way.
 #[expect(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Hooks<'h> {
-    /// The run is known; whether it is continued.
-    pub opened: &'h mut dyn FnMut(&RunRecord, bool),
+    /// The run is known; whether it is continued, and the run of another job whose output this one replaces.
+    pub opened: &'h mut dyn FnMut(&RunRecord, bool, Option<&RunRecord>),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
     /// Each row with what became of it, at the end of the execution, in the order of the rows.
@@ -152,7 +152,8 @@ pub fn execute(
 ) -> Result<Ended, RunError> {
     let begun = clock.now();
     let opened = open(plan, clock.wall())?;
-    (hooks.opened)(&opened.record, opened.continued);
+    let replaced = replaced_run(plan, &opened)?;
+    (hooks.opened)(&opened.record, opened.continued, replaced.as_ref());
     let (commit_sender, commits) = mpsc::unbounded_channel::<Commit>();
     let writer = Writer::start(
         &opened.store,

@@ -8,12 +8,13 @@ use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
 use crate::run::error::{RunError, chain};
-use crate::run::execute::{Work, decisions};
+use crate::run::execute::{Plan, Work, decisions};
 use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{Join, Joined};
-use crate::run::resume::finished_rows;
+use crate::run::resume::{Opened, finished_rows};
 use crate::run::stop::{StopSender, skip_reason};
+use crate::store::RunRecord;
 
 /// Starts to write rows as they finish, where somebody may see them: into a stream, or in the order of completion.
 /// A file in the order of the input is written at the end.
@@ -49,6 +50,17 @@ pub(super) fn follow(work: &Work<'_>, stops: StopSender) -> Result<Option<Follow
 
 fn prepare(settings: &Settings) -> Result<Target, OutputError> {
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
+}
+
+/// The run of another job that has written the file which this one's output replaces, if one has.
+pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
+    if plan.probe.is_some() {
+        return Ok(None);
+    }
+    let target = prepare(&plan.settings)?;
+    let Some(file) = target.replaces() else { return Ok(None) };
+    let writer = opened.store.last_writer(&file.display().to_string())?;
+    Ok(writer.filter(|run| run.job != opened.record.job))
 }
 
 /// The configured model, if one is.
@@ -124,7 +136,7 @@ pub(super) fn write(
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
-        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
+        _ => exit(&totals.status, open, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
     let files = match place(target, exit.code, &totals, has_output) {

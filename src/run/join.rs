@@ -1,7 +1,9 @@
 //! The input again, in order, joined with what the store holds of each row.
 
 use crate::dataset::{Rows, Source};
-use crate::model::{AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals};
+use crate::model::{
+    AttemptFact, AttemptRecord, Ending, Header, InputRow, Reason, RowResult, Status, Totals, Turn,
+};
 use crate::output::{OutputError, OutputWriter, Sink};
 use crate::report::FailureGroups;
 use crate::run::decisions::Decisions;
@@ -128,7 +130,7 @@ fn count(history: &RowHistory, totals: &mut Totals) {
             estimated: attempt.estimated,
             cost: attempt.cost,
             replied: attempt.http_status.is_some(),
-            is_retry: !is_first && !throttled && !attempt.repair,
+            turn: Turn::of(throttled, attempt.repair, !is_first),
         });
     }
 }

@@ -91,6 +91,7 @@ impl<'o> Bus<'o> {
             tokens: self.totals.tokens,
             attempts: self.totals.attempts,
             retries: self.totals.retries,
+            repairs: self.totals.repairs,
             throttled: self.totals.throttled,
             in_flight,
             limit,

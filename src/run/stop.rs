@@ -47,7 +47,7 @@ pub(super) fn words(cause: &StopCause) -> String {
         StopCause::Budget => "max_cost is reached".to_owned(),
         StopCause::Usage(text) | StopCause::Unable(text) => text.clone(),
         StopCause::ClosedOutput => "standard output was closed".to_owned(),
-        StopCause::Signal(_) => "a signal asked to stop".to_owned(),
+        StopCause::Signal(signal) => format!("{} has come", signal.name()),
     }
 }
 
