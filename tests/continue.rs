@@ -27,6 +27,8 @@ fn echo(call: &Call) -> Reply {
 struct Service {
     provider: Provider,
     broken: Arc<AtomicBool>,
+    /// Whether it leaves requests without an answer.
+    held: Arc<AtomicBool>,
 }
 
 impl Service {
@@ -34,11 +36,16 @@ impl Service {
     fn new(breaks: impl Fn(&Call) -> Option<Reply> + Send + 'static) -> Self {
         let broken = Arc::new(AtomicBool::new(true));
         let is_broken = Arc::clone(&broken);
+        let held = Arc::new(AtomicBool::new(false));
+        let is_held = Arc::clone(&held);
         let provider = Provider::start(move |call| {
+            if is_held.load(Ordering::SeqCst) {
+                return Reply::never();
+            }
             let reply = is_broken.load(Ordering::SeqCst).then(|| breaks(call)).flatten();
             reply.unwrap_or_else(|| echo(call))
         });
-        Self { provider, broken }
+        Self { provider, broken, held }
     }
 
     /// One that answers everything.
@@ -48,6 +55,10 @@ impl Service {
 
     fn mend(&self) {
         self.broken.store(false, Ordering::SeqCst);
+    }
+
+    fn hold(&self) {
+        self.held.store(true, Ordering::SeqCst);
     }
 
     /// What is asked of it, with `{{ id }}` as the prompt.
@@ -207,6 +218,30 @@ fn a_continued_run_tells_its_own_figures_from_the_runs() {
 }
 
 #[test]
+fn while_a_continued_run_goes_on_its_counts_are_the_runs() {
+    let (service, first) = unfinished();
+    service.hold();
+    let asked = service.provider.count();
+    let running = service.ask(first.again(), &["--price", "input=1,output=1"]).spawn();
+    service.provider.wait_for_calls(asked + 1);
+    let begun = std::time::Instant::now();
+    let stands = loop {
+        let said = first.again().args(["status", "last", "--format", "json"]).run().expect_code(0).json();
+        // The counts of the execution before stand there until the first ones of this one are kept.
+        if said["status"]["error"] == 0 || begun.elapsed() > Duration::from_secs(60) {
+            break said;
+        }
+    };
+    assert_eq!(stands["status"], json!({"pass": 4, "fail": 0, "review": 0, "error": 0, "skipped": 0}));
+    assert_eq!(stands["reason"]["valid"], 4);
+    assert_eq!(stands["reason"].get("server_error").and_then(Value::as_u64).unwrap_or(0), 0);
+    assert_eq!((&stands["attempts"], &stands["execution"]), (&json!(6), &json!(2)));
+    let text = first.again().args(["status"]).run().expect_code(0).stdout;
+    assert!(text.contains("4 of 6 (66%)") && text.contains("pass 4\n"), "{text}");
+    running.kill9();
+}
+
+#[test]
 fn only_errors_that_come_back_are_finished_by_running_again() {
     let service = Service::new(|call| {
         (call.row > 4).then(|| if call.row == 5 { Reply::answer("no") } else { Reply::status(500) })
@@ -282,7 +317,7 @@ fn an_input_that_changes_under_the_run_stops_it_without_an_output() {
             if call.n == 3 { echo(call).after(Duration::from_millis(700)) } else { echo(call) }
         });
         let verify = Verify::new().file("in.jsonl", numbered(rows));
-        let service = Service { provider, broken: Arc::default() };
+        let service = Service { provider, broken: Arc::default(), held: Arc::default() };
         let running = service.ask(verify.again(), &["--concurrency", "1"]).spawn();
         service.provider.wait_for_calls(3);
         let changed = verify.again().file("in.jsonl", numbered(rows + 1));

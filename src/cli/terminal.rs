@@ -155,7 +155,7 @@ impl Watcher {
 
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => self.terminal.draw(&bar.above(&format!("{text}\n"), self.terminal.columns())),
+            Some(bar) => self.terminal.draw(&bar.above(text, self.terminal.columns())),
             None => self.terminal.say(text),
         }
     }
@@ -191,8 +191,8 @@ impl Observer for Watcher {
             EventKind::OutageEnds => "the service answers again: the run goes on".to_owned(),
             EventKind::Learned { message } => message.clone(),
             EventKind::Stopping { message, in_flight } if *in_flight > 0 => {
-                let requests = if *in_flight == 1 { "request has" } else { "requests have" };
-                format!("stopping: {message}; {in_flight} {requests} 5s to end, a signal leaves at once")
+                let requests = if *in_flight == 1 { "request" } else { "requests" };
+                format!("stopping: {message}; {in_flight} {requests} in flight")
             }
             EventKind::Stopping { message, .. } => format!("stopping: {message}"),
             EventKind::RowFinished { row, status, reason } if self.verbose && *status != Status::Pass => {

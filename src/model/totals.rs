@@ -86,9 +86,26 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Rows that have ended.
-    pub fn done(&self) -> u64 {
-        self.passed + self.status.total()
+    /// These counts and those of other executions of the run, as one.
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.passed += other.passed;
+        for status in Status::ALL {
+            *sum.status.slot(status) += other.status.get(status);
+        }
+        for (reason, count) in &other.reason {
+            *sum.reason.entry(*reason).or_default() += count;
+        }
+        sum.attempts += other.attempts;
+        sum.retries += other.retries;
+        sum.repairs += other.repairs;
+        sum.throttled += other.throttled;
+        sum.replayed += other.replayed;
+        sum.tokens += other.tokens;
+        sum.spent += other.spent;
+        sum.estimated += other.estimated;
+        sum.unpriced |= other.unpriced;
+        sum
     }
 
     /// Takes one fact in.

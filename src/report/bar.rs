@@ -2,7 +2,7 @@
 
 use crate::model::Status;
 use crate::report::Snapshot;
-use crate::report::layout::{Paint, columns};
+use crate::report::layout::{Paint, columns, wrap};
 
 /// A block of lines that is drawn over itself. Nothing is written here: each change is one text, to be written in one
 /// piece, so that nothing flickers.
@@ -32,9 +32,10 @@ impl Bar {
         back + &self.block()
     }
 
-    /// Writes lines above the bar. `text` ends with a line end.
-    pub fn above(&self, text: &str, width: usize) -> String {
-        format!("{}{text}{}", self.clear(width), self.block())
+    /// Writes a message above the bar, broken at spaces where it is longer than the screen is wide.
+    pub fn above(&self, message: &str, width: usize) -> String {
+        let lines: String = wrap(message, width).into_iter().map(|line| line + "\n").collect();
+        format!("{}{lines}{}", self.clear(width), self.block())
     }
 
     /// Takes the bar from a screen of `width` columns.
@@ -284,8 +285,9 @@ mod tests {
         let first = bar.update(&snapshot(), 80);
         assert!(first.starts_with('[') && first.ends_with("\u{1b}[K\n\u{1b}[J"), "{first:?}");
         assert!(bar.update(&snapshot(), 80).starts_with("\r\u{1b}[3A["));
-        let said = bar.above("a key is out\n", 80);
+        let said = bar.above("a key is out", 80);
         assert!(said.starts_with("\r\u{1b}[3A\u{1b}[Ja key is out\n["), "{said:?}");
+        assert!(bar.above(&"word ".repeat(30), 80).contains("word word\nword "));
         // Two of the lines stand on two rows each of a terminal that has become half as wide.
         assert_eq!(bar.clear(40), "\r\u{1b}[5A\u{1b}[J");
         assert_eq!(bar.finish(80), "\r\u{1b}[3A\u{1b}[J");

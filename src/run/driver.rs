@@ -12,7 +12,7 @@ use crate::model::{
     AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
 };
 use crate::policy::{
-    Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
+    Assignment, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
 use crate::provider::learn;
 use crate::report::Snapshot;
@@ -23,7 +23,7 @@ use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::follow::Finishing;
 use crate::run::live::Bus;
-use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
+use crate::run::stop::{StopSignal, Stops, cause_of_halt, needed_in_words, words};
 use crate::run::worker::{Done, Job, Worker};
 use crate::store::{Entry, StoreError, Writer, Written};
 
@@ -455,16 +455,10 @@ impl Driver<'_> {
             Notice::OutageBegins { message } => EventKind::OutageBegins { message },
             Notice::OutageEnds => EventKind::OutageEnds,
             Notice::Stopping(halt) => {
+                let mut is_told = false;
                 if let Halt::Ceiling { which, needed, left } = &halt {
-                    self.needed = Some(match which {
-                        Ceiling::Cost => {
-                            format!("the next row may cost ${}, and ${} is left", needed.money, left.money)
-                        }
-                        Ceiling::Calls => format!(
-                            "the next row needs {} requests, and {} are left",
-                            needed.calls, left.calls
-                        ),
-                    });
+                    // A row that had begun may have been given up before.
+                    is_told = self.needed.replace(needed_in_words(*which, *needed, *left)).is_some();
                 }
                 let halt = match halt {
                     Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
@@ -473,7 +467,7 @@ impl Driver<'_> {
                 if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
                     self.stop_for(cause);
                 }
-                if self.cause == Some(StopCause::ClosedOutput) {
+                if is_told || self.cause == Some(StopCause::ClosedOutput) {
                     // Whoever closed the output does not want to be told about it.
                     return;
                 }

@@ -23,6 +23,7 @@ use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
+use crate::run::earlier::Earlier;
 use crate::run::error::RunError;
 use crate::run::feed::{Feed, FeedPlan};
 use crate::run::finish::{follow, replaced_run, write};
@@ -231,6 +232,8 @@ fn drive(
 ) -> Result<Driven, RunError> {
     let Work { plan, opened, judge, clock, begun } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
+    let finished = finished_rows(opened, settings)?;
+    let earlier = Earlier::of(opened, &finished);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,
         header: plan.checked.header.clone(),
@@ -241,7 +244,7 @@ fn drive(
         run: record.seq,
         previous: opened.previous,
         continued: opened.continued,
-        finished: finished_rows(opened, settings)?,
+        finished,
         price: plan.price,
         fixed_bytes: fixed_bytes(settings),
         output_tokens: output_limit(&settings.call),
@@ -279,7 +282,7 @@ fn drive(
         make_worker: Some(make_worker),
         worker: None,
         learned: Arc::new(store.learned(&settings.call.endpoint, &settings.call.model)?),
-        bus: Bus::new(observer, plan.checked.selected),
+        bus: Bus::new(observer, plan.checked.selected, earlier),
         loads: HashMap::new(),
         finishing: HashMap::new(),
         finishing_rows: finishing,

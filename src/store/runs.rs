@@ -194,6 +194,19 @@ impl Store {
         write().map_err(|source| self.about_run(seq, source))
     }
 
+    /// When the run's newest execution began; when the run was opened, if none has.
+    pub fn execution_started(&self, run: &RunRecord) -> Result<WallTime, StoreError> {
+        self.connection
+            .query_row(
+                "SELECT started FROM executions WHERE run = ?1 AND number = ?2",
+                params![signed(run.seq), run.executions],
+                |row| row.get(0),
+            )
+            .optional()
+            .map(|started| started.map_or(run.started, WallTime))
+            .map_err(|source| self.sqlite(source))
+    }
+
     /// Whether an execution other than number `execution` of run `seq` was at work after `since`, so that requests
     /// may have been sent after it: one that ended later, or one that was killed and whose last counts are younger.
     pub fn active_since(&self, since: WallTime, seq: u64, execution: u32) -> Result<bool, StoreError> {
@@ -364,6 +377,7 @@ mod tests {
                 summary: None,
             }
         );
+        assert_eq!(store.execution_started(&opened).unwrap(), opened.started);
         assert_eq!(store.begin_execution(1, 4_242, WallTime(2_000)).unwrap(), 1);
         store.finish_execution(1, "finished", false, "{\"done\":3}", WallTime(3_000)).unwrap();
         let ended = store.find_run("last").unwrap();
@@ -372,6 +386,7 @@ mod tests {
 
         assert_eq!(store.begin_execution(1, 4_243, WallTime(4_000)).unwrap(), 2);
         let again = store.find_run("last").unwrap();
+        assert_eq!(store.execution_started(&again).unwrap(), WallTime(4_000));
         assert_eq!((again.ended, again.ending, again.unfinished, again.executions), (None, None, true, 2));
         assert!(matches!(store.begin_execution(9, 1, WallTime(0)), Err(StoreError::UnknownRun { .. })));
         assert!(store.finish_execution(9, "x", true, "{}", WallTime(0)).is_err());

@@ -1,6 +1,6 @@
 //! `verify status`.
 
-use crate::base::{Clock as _, SystemClock};
+use crate::base::{Clock as _, SystemClock, WallTime};
 use crate::cli::args::ReadArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::record::Record;
@@ -15,12 +15,13 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
     let store = Store::open_existing(&state)?;
     let run = store.find_run(&args.run)?;
     let snapshot = snapshot_of(&run);
+    let started = store.execution_started(&run)?;
     let record = Record::from_json(&run.settings);
     let resume = record.filter(|_| run.unfinished).map(|record| record.command);
     let text = if args.json {
         match &run.summary {
             Some(summary) => summary.clone(),
-            None => unfinished_summary(&run, &snapshot, resume).to_json(),
+            None => unfinished_summary(&run, started, &snapshot, resume).to_json(),
         }
     } else {
         let state = state_of(&run, &state);
@@ -30,7 +31,7 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
             execution: run.executions.into(),
             input: run.input.clone(),
             version: run.version.clone(),
-            started: run.started,
+            started,
             state,
             snapshot,
             resume,
@@ -42,7 +43,12 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 /// The summary of a run that goes on, or that was killed.
-fn unfinished_summary(run: &RunRecord, snapshot: &Snapshot, resume: Option<String>) -> Summary {
+fn unfinished_summary(
+    run: &RunRecord,
+    started: WallTime,
+    snapshot: &Snapshot,
+    resume: Option<String>,
+) -> Summary {
     let totals = crate::model::Totals {
         spent: snapshot.spent.unwrap_or_default(),
         unpriced: snapshot.spent.is_none(),
@@ -68,13 +74,13 @@ fn unfinished_summary(run: &RunRecord, snapshot: &Snapshot, resume: Option<Strin
         replayed: snapshot.replayed,
         tokens: snapshot.tokens,
         cost: Cost::of(&totals, None, None),
-        wall: snapshot.at.since(run.started),
+        wall: snapshot.at.since(started),
         finished_here: 0,
         sent_here: 0,
         rows_per_minute: snapshot.rows_per_minute,
         requests_per_minute: None,
         latency: Latency { p50: None, p95: None },
-        started: run.started,
+        started,
         ended: None,
         files: Vec::new(),
         resume,

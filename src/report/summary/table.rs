@@ -129,7 +129,10 @@ impl Table<'_> {
         }
         let mut sections: Vec<_> = sections.into_iter().collect();
         sections.retain(|(reason, _)| hint(*reason, None).is_some());
-        sections.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        // Skipped rows come last: what stopped the run stands among the others.
+        sections.sort_by_key(|(reason, (count, _))| {
+            (status_of(*reason) == Status::Skipped, std::cmp::Reverse(*count))
+        });
         let digits = sections.iter().map(|(_, (count, _))| grouped(*count).len()).max().unwrap_or(1);
         let mut text = String::new();
         for (reason, (count, groups)) in sections {
