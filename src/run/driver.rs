@@ -365,6 +365,7 @@ impl Driver<'_> {
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);
         if !was_sent {
+            self.draws.iter_mut().for_each(|draws| draws.void(self.run, ticket));
             return;
         }
         record.ending = ruling.ending;

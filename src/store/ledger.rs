@@ -14,7 +14,7 @@ pub struct Book {
     pub spent: Money,
     /// The worst case of requests that brought no complete reply, less what was forgiven.
     pub possible: Money,
-    /// Requests sent, those of which nothing is known included.
+    /// Requests sent, those of which nothing is known included. What found no connection cost nothing, and was not sent.
     pub calls: u64,
     /// The part of `spent` that is our estimate.
     pub estimated: Money,
@@ -42,7 +42,7 @@ impl Store {
         let read = || {
             let (book, possible, calls): (Book, i64, i64) = self.connection.query_row(
                 "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(CASE WHEN estimated THEN cost END), 0), \
-                 COALESCE(SUM(possible), 0), COUNT(*), \
+                 COALESCE(SUM(possible), 0), COUNT(CASE WHEN http_status IS NOT NULL OR cost IS NOT 0 THEN 1 END), \
                  COALESCE(MAX(cost IS NULL AND input IS NOT NULL), 0), \
                  COALESCE(MAX(cost IS NULL AND http_status IS NULL AND possible IS NULL), 0) \
                  FROM attempts WHERE id BETWEEN ?1 AND ?2",
