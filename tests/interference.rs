@@ -213,7 +213,8 @@ fn an_input_that_is_removed_or_replaced_under_the_run_stops_it_and_is_named() {
 
 #[test]
 fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing() {
-    // Long rows of which the prompt needs little: asking is quick, making the output is not.
+    // Long rows of which the prompt needs little: asking is quick, making the output is not. A report of all rows has
+    // the whole output made at the end.
     let pad = "z".repeat(100_000);
     let input = (1..=250).fold(String::new(), |mut text, row| {
         writeln!(text, "{}", json!({"text": format!("row {row}"), "pad": pad})).unwrap();
@@ -222,7 +223,8 @@ fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing()
     let provider = always(ANSWER);
     let verify = Verify::new().file("in.jsonl", input).file("in.verified.jsonl", "an older output\n");
     let args = asks(&provider, "in.jsonl", "{{ text }}");
-    let ask = || verify.again().args(args.clone()).patience(Duration::from_mins(5));
+    let ask =
+        || verify.again().args(args.clone()).args(["--junit", "report.xml"]).patience(Duration::from_mins(5));
     let running = ask().spawn();
     provider.wait_for_calls(250);
     let is_begun = || {
@@ -251,5 +253,29 @@ fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing()
     }
     let again = ask().run().expect_code(0);
     assert_eq!((results(&again).len(), provider.count()), (250, 250));
-    assert_eq!(left_behind(&again, &[]), ["in.verified.jsonl"]);
+    assert_eq!(left_behind(&again, &["report.xml"]), ["in.verified.jsonl"]);
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_output_nobody_reads() {
+    // Once when all rows have ended, once when some have not.
+    for answers in [5, 3] {
+        let provider =
+            Provider::start(
+                move |call| {
+                    if call.row <= answers { Reply::answer(ANSWER) } else { Reply::never() }
+                },
+            );
+        let base = job(&provider, 5);
+        let made = std::process::Command::new("mkfifo").arg(base.path("pipe")).status().unwrap();
+        assert!(made.success());
+        let ask = || base.again().args(asks(&provider, "in.jsonl", "{{ text }}"));
+        let running = ask().args(["-o", "pipe", "--concurrency", "2"]).spawn();
+        provider.wait_for_calls(5);
+        running.signal("TERM");
+        let outcome = running.wait().expect_code(143);
+        assert!(outcome.stderr.contains("continue  verify run in.jsonl"), "{}", outcome.stderr);
+        let status = ask().args(["--dry-run", "--format", "json"]).run().expect_code(0).json();
+        assert!(status["calls"].as_u64().unwrap() <= 2, "what had come was not kept: {status}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, CrashPoint, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
+use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
 use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
@@ -29,6 +29,7 @@ use crate::run::finish::{follow, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
+use crate::run::join::EachRow;
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::seen::SeenRequests;
@@ -134,8 +135,9 @@ pub struct Hooks<'h> {
     pub opened: &'h mut dyn FnMut(&RunRecord, bool),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
-    /// Each row with what became of it, at the end of the execution, in the order of the rows.
-    pub row: &'h mut dyn FnMut(&InputRow, &RowResult),
+    /// Each row with what became of it, at the end of the execution, in the order of the rows; where somebody wants to
+    /// see them.
+    pub row: Option<EachRow<'h>>,
 }
 
 /// Executes a run. `observer` hears of everything; what is sent to `stops` may end it
@@ -163,16 +165,18 @@ pub fn execute(
     )?;
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
-    let follow = follow(&work, stop)?;
+    let follow = follow(&work, stop, hooks.row.is_some())?;
     let driven = drive(&work, &writer, commits, &mut stops, observer, follow.as_ref().map(Follow::finishing));
-    let followed = follow.and_then(Follow::finish);
+    let mut late = LateStop::new(&mut stops, &**clock);
+    let cause = driven.as_ref().ok().and_then(|driven| driven.cause.as_ref());
+    let followed = follow.map(|follow| follow.finish(&mut late, cause)).transpose();
     let mut driven = driven?;
+    let followed = followed?.flatten();
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let late = LateStop::new(&mut stops, &**clock);
-    let written = write(&work, driven.cause.clone(), followed, late, hooks.row)?;
+    let written = write(&work, driven.cause.clone(), followed, late, hooks.row.take())?;
     let closed = writer.close();
     CrashPoint::WriterClosed.pass();
     let snapshot = driven.snapshot(&written.totals);

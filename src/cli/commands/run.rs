@@ -20,18 +20,16 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, RunError, execute, stops};
+use crate::run::{
+    Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, RunError, execute, stops,
+};
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
     let config = read_config(&args.job, context)?;
-    if let Some(config) = &config
-        && !args.quiet
-    {
-        terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
-    }
+    name_the_config(config.as_ref(), args, context);
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let choice = choice(args)?;
     let scratch = scratch(args)?;
@@ -100,8 +98,10 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             terminal.say(&format!("continuing run {} (execution {execution})", record.id));
         }
     };
+    let sees_rows = pipeline.sees_rows();
     let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
-    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
+    let row: Option<EachRow<'_>> = if sees_rows { Some(&mut row) } else { None };
+    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row };
     let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
@@ -131,6 +131,12 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
 fn say_how_to_go_on(error: &RunError, context: &Context, command: &str) {
     if matches!(error, RunError::Interrupted(_)) {
         context.terminal.say(&format!("continue  {}", printable(command)));
+    }
+}
+
+fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
+    if let Some(config) = config.filter(|_| !args.quiet) {
+        context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
 }
 
