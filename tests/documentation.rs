@@ -27,7 +27,7 @@ fn code(cell: &str) -> Option<&str> {
 /// Long flags of `verify run --help`, with the default that it names, if it names one.
 fn flags() -> BTreeMap<String, Option<String>> {
     let help = Verify::new().args(["run", "--help"]).run().expect_code(0).stdout;
-    let options = help.split("Examples:").next().unwrap_or_default();
+    let options = help.split("\nUsage: ").nth(1).unwrap_or_default();
     let mut found: BTreeMap<String, Option<String>> = BTreeMap::new();
     // A flag's text goes on to the next flag.
     let mut starts: Vec<usize> = options.match_indices("\n      --").map(|(at, _)| at + 7).collect();

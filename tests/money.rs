@@ -258,6 +258,23 @@ fn a_ceiling_needs_a_price_and_an_unknown_price_is_never_nothing() {
 }
 
 #[test]
+fn usage_that_is_missing_counts_under_a_ceiling_and_is_said_to_be_estimated() {
+    let provider = Provider::start(|_| {
+        Reply::status(200).json(&serde_json::json!({"choices": [{"index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "{\"good\":true}"}}]}))
+    });
+    // An answer of 13 bytes is estimated at 4 tokens, at 30 USD per million.
+    let outcome = run(&verify(), &provider.url(), "1", 100, 8).run().expect_code(0);
+    let cost = &summary(&outcome)["cost"];
+    assert_eq!(cost["estimated_usd"].as_f64(), Some(0.004_32), "{cost}");
+    assert!(outcome.stderr.contains("$0 exact, $0.00432 estimated"), "{}", outcome.stderr);
+    // The ceiling counts it: with room for one worst case and what ten such answers cost, the rest is not asked.
+    let outcome = run(&verify(), &provider.url(), "0.0042", 100, 1).run().expect_code(5);
+    let rows = passed(&outcome).len();
+    assert!((10..=11).contains(&rows), "{rows} rows");
+}
+
+#[test]
 fn a_bill_above_the_reservation_stops_the_run() {
     let provider = Provider::start(|_| Reply::completion("{\"good\":true}", "stop", 50, 400));
     let outcome = run(&verify(), &provider.url(), "1", 100, 1).run().expect_code(6);

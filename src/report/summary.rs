@@ -35,6 +35,8 @@ pub struct Summary {
     pub attempts: u64,
     /// Requests that were neither first tries, nor throttled, nor repairs.
     pub retries: u64,
+    /// Requests that asked again after an invalid answer; text only, not in the object.
+    pub repairs: u64,
     /// Replies of status 429.
     pub throttled: u64,
     /// Samples that were replayed from stored answers.
@@ -45,6 +47,10 @@ pub struct Summary {
     pub cost: Cost,
     /// How long this execution took so far.
     pub wall: Duration,
+    /// Rows that this execution finished; text only, not in the object.
+    pub finished_here: u64,
+    /// Requests that this execution sent; text only, not in the object.
+    pub sent_here: u64,
     /// Rows finished a minute; `None` where nothing is known.
     pub rows_per_minute: Option<f64>,
     /// Requests a minute; text only, not in the object.

@@ -52,8 +52,8 @@ impl Draws {
         let _ = self.note(run, ticket, VOID);
     }
 
-    /// The draws of an execution that has died. Of each request the last note counts. A note that was cut off belongs to
-    /// a request that never went.
+    /// The draws of an execution that has died, in the order of the rows. A request that was put off is noted again when
+    /// it goes, so the last note of a request counts. One that was cut off belongs to a request that never went.
     pub(super) fn of_the_dead(dir: &Path, run: u64) -> Result<BTreeMap<AttemptKey, Money>, RunError> {
         let path = Self::path(dir, run);
         let mut bytes = Vec::new();

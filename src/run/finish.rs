@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{OutputOrder, Settings, Totals};
-use crate::output::{OutputError, OutputWriter, Target};
+use crate::output::{OutputError, OutputWriter, Sink, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
 use crate::run::error::{RunError, chain};
-use crate::run::execute::{Work, decisions};
+use crate::run::execute::{Plan, Work, decisions};
 use crate::run::feed::FinishedRows;
-use crate::run::follow::{Follow, FollowPlan, Followed};
-use crate::run::join::{EachRow, Join};
+use crate::run::follow::{Follow, FollowPlan, Followed, Rest};
+use crate::run::join::{EachRow, Join, Pass};
 use crate::run::joined::Joined;
-use crate::run::resume::finished_rows;
-use crate::run::stop::{StopSender, skip_reason};
+use crate::run::resume::{Opened, finished_rows};
+use crate::run::stop::{LateStop, StopSender, skip_reason};
+use crate::store::RunRecord;
 
 /// Starts to write rows as they finish. A file in the order of the input is written at the end where somebody wants
 /// to see each row then, since the join has to go through all of them anyway.
@@ -60,6 +61,17 @@ fn prepare(settings: &Settings) -> Result<Target, OutputError> {
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
 }
 
+/// The run of another job that has written the file which this one's output replaces, if one has.
+pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
+    if plan.probe.is_some() {
+        return Ok(None);
+    }
+    let target = prepare(&plan.settings)?;
+    let Some(file) = target.replaces() else { return Ok(None) };
+    let writer = opened.store.last_writer(&file.display().to_string())?;
+    Ok(writer.filter(|run| run.job != opened.record.job))
+}
+
 /// What the output has become.
 pub(super) struct Written {
     pub(super) totals: Totals,
@@ -71,15 +83,55 @@ pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
 }
 
+/// An output that has been begun, as far as it could be.
+#[derive(Default)]
+struct Begun {
+    /// Absent where nothing is to be written, or can be.
+    target: Option<Target>,
+    writer: Option<OutputWriter<Sink>>,
+    written: FinishedRows,
+    joined: Joined,
+    rest: Option<Rest>,
+    error: Option<OutputError>,
+}
+
+impl From<Followed> for Begun {
+    fn from(followed: Followed) -> Self {
+        let Followed { target, writer, written, joined, rest, error } = followed;
+        Self { target: Some(target), writer, written, joined, rest, error }
+    }
+}
+
+/// Begins the output of rows that nobody has followed.
+fn begin(work: &Work<'_>, has_output: bool) -> Begun {
+    if !has_output {
+        return Begun::default();
+    }
+    let Work { plan, judge, .. } = *work;
+    let settings = &plan.settings;
+    let begun = prepare(settings).and_then(|mut target| {
+        let columns = judge.schema_properties();
+        let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
+        let sink = target.begin()?;
+        Ok((target, OutputWriter::new(&settings.output, header, columns, line_end, sink)))
+    });
+    match begun {
+        Ok((target, writer)) => Begun { target: Some(target), writer: Some(writer), ..Begun::default() },
+        // Its place has gone since it was looked at. The rows are counted, and the run is closed all the same.
+        Err(error) => Begun { error: Some(error), ..Begun::default() },
+    }
+}
+
 /// Joins what is left of the input with the store, writes the output where the ending wants one, and decides the
 /// exit code.
 pub(super) fn write(
     work: &Work<'_>,
     cause: Option<StopCause>,
     followed: Option<Followed>,
+    mut late: LateStop<'_>,
     each: Option<EachRow<'_>>,
 ) -> Result<Written, RunError> {
-    let Work { plan, opened, judge, .. } = *work;
+    let Work { plan, opened, .. } = *work;
     let settings = &plan.settings;
     let join = join(work)?;
     let skipped = skip_reason(cause.as_ref());
@@ -89,51 +141,51 @@ pub(super) fn write(
         _ if plan.probe.is_some() => false,
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
-        Some(StopCause::Unable(_)) if prepare(settings)?.is_stream() => {
-            let nothing = (Joined::default(), &FinishedRows::default());
+        Some(StopCause::Unable(_)) if prepare(settings).is_ok_and(|target| target.is_stream()) => {
+            let pass = Pass {
+                skipped,
+                joined: Joined::default(),
+                written: &FinishedRows::default(),
+                go_on: &mut || late.check(),
+                each: None,
+            };
             let rows = plan.source.rows(&plan.checked)?;
-            let counted = join.run(rows, opened.store.reader()?, skipped, None, nothing, None)?;
-            let status = counted.totals.status;
+            let status = join.run(rows, opened.store.reader()?, None, pass)?.totals.status;
             status.total() > status.skipped
         }
         _ => true,
     };
-    let mut begun = if let Some(followed) = followed {
-        followed
-    } else {
-        let mut target = prepare(settings)?;
-        let writer = has_output.then(|| target.begin()).transpose()?.map(|sink| {
-            let columns = judge.schema_properties();
-            let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
-            OutputWriter::new(&settings.output, header, columns, line_end, sink)
-        });
-        let (written, joined) = (FinishedRows::default(), Joined::default());
-        Followed { target, writer, written, joined, rest: None, error: None }
-    };
+    let mut begun = followed.map_or_else(|| begin(work, has_output), Begun::from);
     if each.is_some() {
         // Whoever wants to see the rows sees all of them, and they are counted on the way.
         (begun.rest, begun.joined) = (None, Joined::default());
     }
-    let Followed { target, writer, written, joined, rest, error: failed } = begun;
+    let Begun { target, writer, written, joined, rest, error: failed } = begun;
     let rows: Box<dyn Iterator<Item = _>> = match rest {
         Some(rest) => Box::new(rest),
         None => Box::new(all),
     };
     let writer = writer.filter(|_| has_output);
-    let joined = join.run(rows, opened.store.reader()?, skipped, writer, (joined, &written), each)?;
-    let Joined { totals, failures, open, output, unanswered } = joined;
-    let mut cause = cause.max(failed.or(output).map(|error| match error {
+    let pass = Pass { skipped, joined, written: &written, go_on: &mut || late.check(), each };
+    let Joined { totals, failures, open, output, unanswered } =
+        join.run(rows, opened.store.reader()?, writer, pass)?;
+    let failed = failed.or(output);
+    // What was written before a fault ends anywhere: it is no output, not even a partial one.
+    let target = target.filter(|target| failed.is_none() || target.is_stream());
+    let mut cause = cause.max(failed.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
+    cause = cause.max(late.signal().map(StopCause::Signal));
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
-        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
+        _ => exit(&totals.status, open, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
-    let files = match place(target, exit.code, &totals, has_output) {
-        Ok(file) => file.into_iter().collect(),
+    let placed = target.map(|target| place(target, exit.code, &totals, has_output));
+    let files = match placed.transpose() {
+        Ok(file) => file.flatten().into_iter().collect(),
         Err(error) => {
             cause = cause.max(Some(StopCause::Unable(chain(&error))));
             exit = ending(&cause);

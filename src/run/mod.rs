@@ -14,6 +14,7 @@ mod distinct;
 mod draws;
 mod driven;
 mod driver;
+mod earlier;
 mod error;
 mod execute;
 mod export;

@@ -62,6 +62,8 @@ pub enum Entry {
         endpoint: String,
         /// The label of the key.
         key_label: String,
+        /// Now.
+        noted: WallTime,
         /// Until when; `None` ends the wait.
         until: Option<WallTime>,
     },
@@ -83,4 +85,11 @@ pub enum Entry {
         /// The counts as JSON.
         json: String,
     },
+}
+
+impl Entry {
+    /// Whether it is an attempt.
+    pub(super) fn is_attempt(&self) -> bool {
+        matches!(self, Self::Attempt { .. })
+    }
 }

@@ -1,8 +1,10 @@
 //! The book of a run: what it has spent, what it may have spent, and the lease of an execution under a ceiling.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
 
-use crate::base::{AttemptKey, Money};
+use crate::base::{AttemptKey, Money, WallTime};
+use crate::model::{AttemptRecord, Ending};
+use crate::store::record::{INSERT, insert};
 use crate::store::{Store, StoreError};
 
 /// What a run has spent and may have spent, over all its executions.
@@ -95,16 +97,35 @@ impl Store {
             .map_err(|source| self.sqlite(source))
     }
 
-    /// Takes over what a dead execution may have spent, and ends its lease in the same step.
-    pub fn carry_over(&self, run: u64, possible: Money, calls: u64) -> Result<(), StoreError> {
+    /// Takes over what a dead execution may have spent, and ends its lease in the same step. Each request of `lost`,
+    /// with what it may have cost, becomes an attempt that was given up, so that nobody gets its number again.
+    /// `beyond` is what may have been spent on requests of which not even that is known, and how many they are.
+    pub fn carry_over(
+        &self,
+        run: u64,
+        lost: &[(AttemptKey, Money)],
+        beyond: (Money, u64),
+        now: WallTime,
+    ) -> Result<(), StoreError> {
+        let (possible, calls) = beyond;
         let write = || {
-            let transaction = self.connection.unchecked_transaction()?;
-            transaction.execute(
-                "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, ?2, ?3, 0) \
-                 ON CONFLICT (run) DO UPDATE \
-                 SET possible = possible + excluded.possible, calls = calls + excluded.calls",
-                params![signed(run), possible.pico(), signed(calls)],
-            )?;
+            let transaction =
+                rusqlite::Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            {
+                let mut statement = transaction.prepare(INSERT)?;
+                for (key, bound) in lost {
+                    // Nobody has written down which key it had.
+                    insert(&mut statement, *key, &lost_attempt(*key, *bound, now), 0, false)?;
+                }
+            }
+            if possible > Money::ZERO || calls > 0 {
+                transaction.execute(
+                    "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, ?2, ?3, 0) \
+                     ON CONFLICT (run) DO UPDATE \
+                     SET possible = possible + excluded.possible, calls = calls + excluded.calls",
+                    params![signed(run), possible.pico(), signed(calls)],
+                )?;
+            }
             transaction.execute("DELETE FROM leases WHERE run = ?1", [signed(run)])?;
             transaction.commit()
         };
@@ -141,6 +162,30 @@ impl Store {
             .execute("DELETE FROM leases WHERE run = ?1", [signed(run)])
             .map(|_| ())
             .map_err(|source| self.sqlite(source))
+    }
+}
+
+/// A request whose process died before its reply was stored.
+fn lost_attempt(key: AttemptKey, bound: Money, found: WallTime) -> AttemptRecord {
+    AttemptRecord {
+        ticket: key.ticket(),
+        ending: Ending::Abandoned,
+        hash: [0; 16],
+        key_label: String::new(),
+        http_status: None,
+        started: found,
+        millis: 0,
+        usage: None,
+        estimated: false,
+        cost: None,
+        // Without a price nothing is known of it.
+        possible: (bound > Money::ZERO).then_some(bound),
+        repair: false,
+        request_id: None,
+        answer: None,
+        extracted: false,
+        error: Some("the process died before a reply was kept".to_owned()),
+        raw: bytes::Bytes::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::base::{Clock as _, SystemClock};
+use crate::base::{Clock as _, SystemClock, WallTime};
 use crate::cli::args::ReadArgs;
 use crate::cli::commands::Context;
 use crate::cli::commands::record::Record;
@@ -18,6 +18,7 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
     let store = Store::open_existing(&state)?;
     let run = store.find_run(&args.run)?;
     let snapshot = snapshot_of(&run);
+    let started = store.execution_started(&run)?;
     let record = Record::from_json(&run.settings);
     let resume = record.filter(|_| run.unfinished).map(|record| record.command);
     let text = if args.json {
@@ -25,7 +26,7 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
             summary.clone()
         } else {
             let cost = cost_of(&run, &snapshot, &store, &state)?;
-            unfinished_summary(&run, &snapshot, cost, resume).to_json()
+            unfinished_summary(&run, started, &snapshot, cost, resume).to_json()
         }
     } else {
         let cost = cost_of(&run, &snapshot, &store, &state)?;
@@ -36,7 +37,7 @@ pub(super) fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
             execution: run.executions.into(),
             input: run.input.clone(),
             version: run.version.clone(),
-            started: run.started,
+            started,
             state,
             snapshot,
             cost,
@@ -68,7 +69,13 @@ fn cost_of(run: &RunRecord, snapshot: &Snapshot, store: &Store, state: &Path) ->
 }
 
 /// The summary of a run that goes on, or that was killed.
-fn unfinished_summary(run: &RunRecord, snapshot: &Snapshot, cost: Cost, resume: Option<String>) -> Summary {
+fn unfinished_summary(
+    run: &RunRecord,
+    started: WallTime,
+    snapshot: &Snapshot,
+    cost: Cost,
+    resume: Option<String>,
+) -> Summary {
     Summary {
         run: run.id,
         execution: run.executions.into(),
@@ -84,15 +91,18 @@ fn unfinished_summary(run: &RunRecord, snapshot: &Snapshot, cost: Cost, resume: 
         exit: None,
         attempts: snapshot.attempts,
         retries: snapshot.retries,
+        repairs: snapshot.repairs,
         throttled: snapshot.throttled,
         replayed: snapshot.replayed,
         tokens: snapshot.tokens,
         cost,
-        wall: snapshot.at.since(run.started),
+        wall: snapshot.at.since(started),
+        finished_here: 0,
+        sent_here: 0,
         rows_per_minute: snapshot.rows_per_minute,
         requests_per_minute: None,
         latency: Latency { p50: None, p95: None },
-        started: run.started,
+        started,
         ended: None,
         files: Vec::new(),
         resume,
