@@ -179,7 +179,6 @@ fn what_a_death_at_each_point_costs_is_at_most_what_was_in_flight() {
 /// How many requests a death at a point may lose: those that are in flight there.
 fn most_lost(point: CrashPoint) -> u64 {
     let place = |point| CrashPoint::ALL.iter().position(|other| *other == point);
-    // Lines are written while others are asked.
     let in_flight = place(CrashPoint::DrawNoted)..place(CrashPoint::OutputWritten);
     if in_flight.contains(&place(point)) { WORKERS } else { 0 }
 }

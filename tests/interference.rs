@@ -213,8 +213,8 @@ fn an_input_that_is_removed_or_replaced_under_the_run_stops_it_and_is_named() {
 
 #[test]
 fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing() {
-    // Long rows of which the prompt needs little: asking is quick, making the output is not. A report of all rows has
-    // the whole output made at the end.
+    // Long rows of which the prompt needs little: asking is quick, making the output is not. Where each row is to be
+    // seen besides, the output is made at the end.
     let pad = "z".repeat(100_000);
     let input = (1..=250).fold(String::new(), |mut text, row| {
         writeln!(text, "{}", json!({"text": format!("row {row}"), "pad": pad})).unwrap();
@@ -223,8 +223,7 @@ fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing()
     let provider = always(ANSWER);
     let verify = Verify::new().file("in.jsonl", input).file("in.verified.jsonl", "an older output\n");
     let args = asks(&provider, "in.jsonl", "{{ text }}");
-    let ask =
-        || verify.again().args(args.clone()).args(["--junit", "report.xml"]).patience(Duration::from_mins(5));
+    let ask = || verify.again().args(args.clone()).arg("--github").patience(Duration::from_mins(5));
     let running = ask().spawn();
     provider.wait_for_calls(250);
     let is_begun = || {

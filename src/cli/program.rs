@@ -13,7 +13,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let environment = Environment::read();
     let matches = match args::command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => return terminal.usage(&error),
+        Err(error) => return terminal.usage(&error, &arguments),
     };
     #[cfg(feature = "crash-points")]
     if let Some(text) = environment.variable("VERIFY_CRASH_AT")

@@ -1,12 +1,15 @@
 //! The one file that writes to the screen.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use crate::base::Moment;
 use crate::cli::failure::Failure;
 use crate::model::{Event, EventKind, Status};
-use crate::report::{Bar, Snapshot, eta_text, json_line, plain_line, printable};
+use crate::report::{Bar, Snapshot, eta_text, is_obeyed, json_line, plain_line, printable};
 use crate::run::Observer;
 
 /// How a run shows its progress.
@@ -51,24 +54,34 @@ impl Terminal {
     #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn data(self, text: &str) -> bool {
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+        out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).is_ok()
     }
 
     /// Writes lines for a person to standard error. If nobody listens there, nothing can be done.
     #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn say(self, text: &str) {
-        let mut text = text.to_owned();
+        let mut text = harmless(text).into_owned();
         if !text.ends_with('\n') {
             text.push('\n');
         }
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
+    /// Writes a piece of the bar, in one go, so that no half of it is ever seen.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
+    fn draw(self, text: &str) {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Columns for text on standard error: neither too narrow to read nor too wide.
+    pub(crate) fn width(self) -> usize {
+        self.columns().clamp(40, 200)
+    }
+
     /// Columns of the terminal behind standard error; 80 where there is none.
     #[expect(clippy::unused_self, reason = "only who has the terminal may look at it")]
-    pub(crate) fn width(self) -> usize {
-        let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
-        columns.clamp(40, 200)
+    fn columns(self) -> usize {
+        terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
     }
 
     /// Whether somebody is there to answer a question.
@@ -96,11 +109,20 @@ impl Terminal {
         }
     }
 
-    /// Shows what the argument parser has to say: help goes to standard output and is a success.
-    pub(crate) fn usage(self, error: &clap::Error) -> u8 {
+    /// Shows what the argument parser has to say: help goes to standard output and is a success. It quotes arguments as
+    /// they came, and a name that a shell has put there may hold anything: then there are no colours either.
+    pub(crate) fn usage(self, error: &clap::Error, arguments: &[OsString]) -> u8 {
         let text = error.render();
         if error.use_stderr() {
-            let shown = if self.stderr_is_terminal { text.ansi().to_string() } else { text.to_string() };
+            let is_plain = arguments.iter().all(|word| {
+                let word = word.to_string_lossy();
+                word == printable(&word)
+            });
+            let shown = if self.stderr_is_terminal && is_plain {
+                text.ansi().to_string()
+            } else {
+                text.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n")
+            };
             self.say(&shown);
             return Failure::USAGE;
         }
@@ -116,23 +138,35 @@ impl Terminal {
     }
 
     /// Who watches a run on this terminal.
-    pub(crate) fn watcher(
-        self,
-        progress: Progress,
-        total: u64,
-        color: bool,
-        quiet: bool,
-        dumb: bool,
-    ) -> Watcher {
+    pub(crate) fn watcher(self, progress: Progress, color: bool, quiet: bool, dumb: bool) -> Watcher {
         let progress = match progress {
             _ if quiet => Progress::Nothing,
-            Progress::Auto if self.stderr_is_terminal && !dumb => Progress::Bar,
-            Progress::Auto => Progress::Plain,
+            // A bar is drawn over itself, which only a terminal can do.
+            Progress::Auto | Progress::Bar if self.stderr_is_terminal && !dumb => Progress::Bar,
+            Progress::Auto | Progress::Bar => Progress::Plain,
             chosen => chosen,
         };
-        let bar = (progress == Progress::Bar).then(|| Bar::new(total, color));
+        let bar = (progress == Progress::Bar).then(|| Bar::new(color));
         Watcher { terminal: self, progress, bar, quiet, verbose: false, last_line: None }
     }
+}
+
+/// The text with what a terminal would obey beyond ASCII as JSON escapes it: JSON may hold such characters in its strings,
+/// and means the same with them escaped. Text for people has none, and colours are ASCII.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c >= '\u{7f}' && is_obeyed(c);
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_harmful(c) {
+            let _ = write!(clean, "\\u{:04x}", u32::from(c));
+        } else {
+            clean.push(c);
+        }
+    }
+    Cow::Owned(clean)
 }
 
 /// Shows a run while it goes on.
@@ -151,7 +185,7 @@ impl Watcher {
 
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| self.terminal.say(text)),
+            Some(bar) => self.terminal.draw(&bar.above(text, self.terminal.columns())),
             None => self.terminal.say(text),
         }
     }
@@ -162,9 +196,9 @@ impl Watcher {
     }
 
     /// Takes the bar off the screen.
-    pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish();
+    pub(crate) fn finish(&mut self) {
+        if let Some(bar) = &mut self.bar {
+            self.terminal.draw(&bar.finish(self.terminal.columns()));
         }
     }
 }
@@ -187,7 +221,8 @@ impl Observer for Watcher {
             EventKind::OutageEnds => "the service answers again: the run goes on".to_owned(),
             EventKind::Learned { message } => message.clone(),
             EventKind::Stopping { message, in_flight } if *in_flight > 0 => {
-                format!("stopping: {message}; {in_flight} requests in flight get a last moment")
+                let requests = if *in_flight == 1 { "request" } else { "requests" };
+                format!("stopping: {message}; {in_flight} {requests} in flight")
             }
             EventKind::Stopping { message, .. } => format!("stopping: {message}"),
             EventKind::RowFinished { row, status, reason } if self.verbose && *status != Status::Pass => {
@@ -199,6 +234,7 @@ impl Observer for Watcher {
             EventKind::RowsPassed { count } if self.verbose => format!("{count} rows have ended before"),
             EventKind::RowsPassed { .. }
             | EventKind::AttemptFinished(_)
+            | EventKind::Failed { .. }
             | EventKind::SampleReplayed { .. }
             | EventKind::RowFinished { .. }
             | EventKind::KeyWaits { .. } => return,
@@ -207,8 +243,8 @@ impl Observer for Watcher {
     }
 
     fn tick(&mut self, now: Moment, snapshot: &Snapshot) {
-        if let Some(bar) = &self.bar {
-            bar.update(snapshot);
+        if let Some(bar) = &mut self.bar {
+            self.terminal.draw(&bar.update(snapshot, self.terminal.columns()));
             return;
         }
         let due = *self.last_line.get_or_insert(now);

@@ -86,6 +86,14 @@ impl Target {
         !matches!(self.place, Place::File { .. })
     }
 
+    /// The file that is there and that a complete output replaces; `None` for a stream and a new file.
+    pub fn replaces(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File { path, mode: Some(_), .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// The name for messages.
     pub fn name(&self) -> &str {
         &self.name

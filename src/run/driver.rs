@@ -8,9 +8,11 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, CrashPoint, Moment, SystemClock};
-use crate::model::{AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status};
+use crate::model::{
+    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
+};
 use crate::policy::{
-    Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
+    Assignment, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
 use crate::provider::learn;
 use crate::report::Snapshot;
@@ -21,7 +23,7 @@ use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::follow::Finishing;
 use crate::run::live::Bus;
-use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
+use crate::run::stop::{StopSignal, Stops, cause_of_halt, needed_in_words, words};
 use crate::run::worker::{Done, Job, Worker};
 use crate::store::{Entry, StoreError, Writer, Written};
 
@@ -358,20 +360,21 @@ impl Driver<'_> {
             done;
         let ticket = assignment.ticket;
         if let Outcome::Failed(failure) = &outcome {
-            self.bus.last_failure.clone_from(&failure.message);
+            self.bus.fail(now, ticket.row, &failure.message, &record.raw);
         }
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);
         if !was_sent {
+            self.draws.iter_mut().for_each(|draws| draws.void(self.run, ticket));
             return;
         }
         record.ending = ruling.ending;
         record.possible = ruling.possible;
         let throttled = ruling.ending == Ending::Throttled;
-        let mut is_retry = false;
+        let mut tried = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
             let bit = 1_u128 << (ticket.sample % 128);
-            is_retry = live.tried & bit != 0 && !throttled && !record.repair;
+            tried = live.tried & bit != 0;
             if !throttled {
                 live.tried |= bit;
             }
@@ -401,7 +404,7 @@ impl Driver<'_> {
             estimated: record.estimated,
             cost: record.cost,
             replied: record.http_status.is_some(),
-            is_retry,
+            turn: Turn::of(throttled, record.repair, tried),
         };
         self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });
@@ -456,16 +459,10 @@ impl Driver<'_> {
             Notice::OutageBegins { message } => EventKind::OutageBegins { message },
             Notice::OutageEnds => EventKind::OutageEnds,
             Notice::Stopping(halt) => {
+                let mut is_told = false;
                 if let Halt::Ceiling { which, needed, left } = &halt {
-                    self.needed = Some(match which {
-                        Ceiling::Cost => {
-                            format!("the next row may cost ${}, and ${} is left", needed.money, left.money)
-                        }
-                        Ceiling::Calls => format!(
-                            "the next row needs {} requests, and {} are left",
-                            needed.calls, left.calls
-                        ),
-                    });
+                    // A row that had begun may have been given up before.
+                    is_told = self.needed.replace(needed_in_words(*which, *needed, *left)).is_some();
                 }
                 let halt = match halt {
                     Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
@@ -474,7 +471,7 @@ impl Driver<'_> {
                 if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
                     self.stop_for(cause);
                 }
-                if self.cause == Some(StopCause::ClosedOutput) {
+                if is_told || self.cause == Some(StopCause::ClosedOutput) {
                     // Whoever closed the output does not want to be told about it.
                     return;
                 }

@@ -23,9 +23,10 @@ use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
+use crate::run::earlier::Earlier;
 use crate::run::error::RunError;
 use crate::run::feed::{Feed, FeedPlan};
-use crate::run::finish::{follow, write};
+use crate::run::finish::{follow, replaced_run, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
@@ -131,8 +132,8 @@ pub struct Ended {
 /// What is called back on the way.
 #[expect(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Hooks<'h> {
-    /// The run is known; whether it is continued.
-    pub opened: &'h mut dyn FnMut(&RunRecord, bool),
+    /// The run is known; whether it is continued, and the run of another job whose output this one replaces.
+    pub opened: &'h mut dyn FnMut(&RunRecord, bool, Option<&RunRecord>),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
     /// Each row with what became of it, at the end of the execution, in the order of the rows; where somebody wants to
@@ -154,7 +155,8 @@ pub fn execute(
 ) -> Result<Ended, RunError> {
     let begun = clock.now();
     let opened = open(plan, clock.wall())?;
-    (hooks.opened)(&opened.record, opened.continued);
+    let replaced = replaced_run(plan, &opened)?;
+    (hooks.opened)(&opened.record, opened.continued, replaced.as_ref());
     let (commit_sender, commits) = mpsc::unbounded_channel::<Commit>();
     let writer = Writer::start(
         &opened.store,
@@ -240,6 +242,8 @@ fn drive(
 ) -> Result<Driven, RunError> {
     let Work { plan, opened, judge, clock, begun } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
+    let finished = finished_rows(opened, settings)?;
+    let earlier = Earlier::of(opened, &finished);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,
         header: plan.checked.header.clone(),
@@ -250,7 +254,7 @@ fn drive(
         run: record.seq,
         previous: opened.previous,
         continued: opened.continued,
-        finished: finished_rows(opened, settings)?,
+        finished,
         price: plan.price,
         fixed_bytes: fixed_bytes(settings),
         output_tokens: output_limit(&settings.call),
@@ -288,7 +292,7 @@ fn drive(
         make_worker: Some(make_worker),
         worker: None,
         learned: Arc::new(store.learned(&settings.call.endpoint, &settings.call.model)?),
-        bus: Bus::new(observer, plan.checked.selected),
+        bus: Bus::new(observer, plan.checked.selected, earlier),
         loads: HashMap::new(),
         finishing: HashMap::new(),
         finishing_rows: finishing,
@@ -347,9 +351,10 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
             requests_a_minute: key.map_or(0, |key| key.rpm),
             tokens_a_minute: key.map_or(0, |key| key.tpm),
             sent_before,
-            // The built-in provider needs no canary.
+            // The built-in provider needs no canary. Where the system prompt is cached, the first request of each
+            // execution goes alone: it writes what the others then read.
             answered: call.provider == ProviderKind::Mock
-                || store.answered(&call.endpoint, &call.model, label)?,
+                || (!call.marks_cache() && store.answered(&call.endpoint, &call.model, label)?),
             waits_until: wait.filter(|wait| !wait.is_zero()).map(|wait| clock.now().after(wait)),
         });
     }

@@ -8,13 +8,14 @@ use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
 use crate::run::error::{RunError, chain};
-use crate::run::execute::{Work, decisions};
+use crate::run::execute::{Plan, Work, decisions};
 use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{EachRow, Join};
 use crate::run::joined::Joined;
-use crate::run::resume::finished_rows;
+use crate::run::resume::{Opened, finished_rows};
 use crate::run::stop::{LateStop, StopSender, skip_reason};
+use crate::store::RunRecord;
 
 /// Starts to write rows as they finish. A file in the order of the input is written at the end where somebody wants
 /// to see each row then, since the join has to go through all of them anyway.
@@ -58,6 +59,17 @@ fn join(work: &Work<'_>) -> Result<Join, RunError> {
 
 fn prepare(settings: &Settings) -> Result<Target, OutputError> {
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
+}
+
+/// The run of another job that has written the file which this one's output replaces, if one has.
+pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
+    if plan.probe.is_some() {
+        return Ok(None);
+    }
+    let target = prepare(&plan.settings)?;
+    let Some(file) = target.replaces() else { return Ok(None) };
+    let writer = opened.store.last_writer(&file.display().to_string())?;
+    Ok(writer.filter(|run| run.job != opened.record.job))
 }
 
 /// What the output has become.
@@ -128,7 +140,7 @@ pub(super) fn write(
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
-        _ => exit(&totals.status, plan.checked.selected, &settings.gate, cause.clone()),
+        _ => exit(&totals.status, open, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
     let placed = target.map(|target| place(target, exit.code, &totals, has_output));

@@ -1,11 +1,18 @@
 //! What is known of a run while it goes on, and who is told.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{Event, EventKind, Limits, Totals};
 use crate::policy::{KeyState, Scheduler};
 use crate::report::{KeyLine, Latencies, Rate, Snapshot, eta_text};
+use crate::run::earlier::Earlier;
+
+/// The most failures that are told with their whole text.
+const MOST_TOLD: usize = 50;
+/// The most bytes of such a text.
+const MOST_TEXT: usize = 65_536;
 
 /// Who watches a run. Both calls must be quick: they are made between two requests.
 pub trait Observer {
@@ -19,22 +26,29 @@ pub trait Observer {
 pub(super) struct Bus<'o> {
     observer: &'o mut dyn Observer,
     seq: u64,
+    /// Counts of this execution.
     pub(super) totals: Totals,
+    /// What went before it.
+    earlier: Earlier,
     pub(super) latency: Latencies,
     /// What failed last, for an outage's reason.
     pub(super) last_failure: String,
+    /// Failures whose whole text has been told.
+    told: HashSet<String>,
     rate: Rate,
     total: u64,
 }
 
 impl<'o> Bus<'o> {
-    pub(super) fn new(observer: &'o mut dyn Observer, total: u64) -> Self {
+    pub(super) fn new(observer: &'o mut dyn Observer, total: u64, earlier: Earlier) -> Self {
         Self {
             observer,
             seq: 0,
             totals: Totals::default(),
+            earlier,
             latency: Latencies::new(),
             last_failure: String::new(),
+            told: HashSet::new(),
             rate: Rate::new(Duration::from_secs(30)),
             total,
         }
@@ -51,6 +65,17 @@ impl<'o> Bus<'o> {
         self.observer.event(&Event { seq: self.seq, at, kind });
     }
 
+    /// A request has failed. Of equal failures the first is told with the whole reply, so that a long one is kept once
+    /// and not for every row.
+    pub(super) fn fail(&mut self, at: Moment, row: u64, message: &str, reply: &[u8]) {
+        message.clone_into(&mut self.last_failure);
+        if self.told.len() < MOST_TOLD && !self.told.contains(message) {
+            self.told.insert(message.to_owned());
+            let text = String::from_utf8_lossy(reply.get(..MOST_TEXT).unwrap_or(reply)).into_owned();
+            self.emit(at, EventKind::Failed { row, message: message.to_owned(), text });
+        }
+    }
+
     pub(super) fn tick(&mut self, now: Moment, snapshot: &Snapshot) {
         self.observer.tick(now, snapshot);
     }
@@ -65,8 +90,11 @@ impl<'o> Bus<'o> {
         limits: &Limits,
         oldest_sent: Option<Moment>,
     ) -> Snapshot {
-        let done = self.totals.done();
-        self.rate.record(now, done);
+        let here = self.totals.status.total();
+        let done = self.earlier.done + here;
+        // What earlier executions finished says nothing of the pace of this one.
+        self.rate.record(now, here);
+        let totals = self.earlier.totals.plus(&self.totals);
         let keys: Vec<KeyLine> = labels
             .iter()
             .enumerate()
@@ -85,16 +113,17 @@ impl<'o> Bus<'o> {
             at: clock.wall(),
             done,
             total: self.total,
-            status: self.totals.status,
-            reason: self.totals.reason.clone(),
-            replayed: self.totals.replayed,
-            tokens: self.totals.tokens,
-            attempts: self.totals.attempts,
-            retries: self.totals.retries,
-            throttled: self.totals.throttled,
+            status: totals.status,
+            reason: totals.reason,
+            replayed: totals.replayed,
+            tokens: totals.tokens,
+            attempts: totals.attempts,
+            retries: totals.retries,
+            repairs: totals.repairs,
+            throttled: totals.throttled,
             in_flight,
             limit,
-            spent: (!self.totals.unpriced).then_some(self.totals.spent),
+            spent: (!totals.unpriced).then_some(totals.spent),
             ceiling: limits.max_cost,
             rows_per_minute: self.rate.per_minute(now),
             eta: self.rate.eta(now, self.total.saturating_sub(done)),

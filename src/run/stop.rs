@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use crate::base::{Clock, Moment, WallTime};
 use crate::model::{Reason, Settings};
-use crate::policy::{Ceiling, Halt, Signal, StopCause};
+use crate::policy::{Ceiling, Claim, Halt, Signal, StopCause};
 use crate::run::error::RunError;
 
 /// A request to stop, from outside.
@@ -107,7 +107,17 @@ pub(super) fn words(cause: &StopCause) -> String {
         StopCause::Budget => "max_cost is reached".to_owned(),
         StopCause::Usage(text) | StopCause::Unable(text) => text.clone(),
         StopCause::ClosedOutput => "standard output was closed".to_owned(),
-        StopCause::Signal(_) => "a signal asked to stop".to_owned(),
+        StopCause::Signal(signal) => format!("{} has come, a second one leaves at once", signal.name()),
+    }
+}
+
+/// What a ceiling has no room for.
+pub(super) fn needed_in_words(which: Ceiling, needed: Claim, left: Claim) -> String {
+    match which {
+        Ceiling::Cost => format!("the next row may cost ${}, and ${} is left", needed.money, left.money),
+        Ceiling::Calls => {
+            format!("the next row needs {} requests, and {} are left", needed.calls, left.calls)
+        }
     }
 }
 

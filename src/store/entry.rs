@@ -5,6 +5,10 @@ use crate::model::{AttemptRecord, Learned};
 
 /// One thing to keep. `run` is the run's number in the store, at most [`AttemptKey::MAX_RUN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all entries are attempts: a box would be one allocation each"
+)]
 pub enum Entry {
     /// An attempt that has ended.
     Attempt {

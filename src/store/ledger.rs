@@ -14,8 +14,14 @@ pub struct Book {
     pub spent: Money,
     /// The worst case of requests that brought no complete reply, less what was forgiven.
     pub possible: Money,
-    /// Requests sent, those of which nothing is known included.
+    /// Requests sent, those of which nothing is known included. What found no connection cost nothing, and was not sent.
     pub calls: u64,
+    /// The part of `spent` that is our estimate.
+    pub estimated: Money,
+    /// Whether the cost of a complete reply is unknown, so that `spent` says too little.
+    pub unpriced: bool,
+    /// Whether a request brought no complete reply and its worst case is unknown, so that `possible` says too little.
+    pub unbounded: bool,
 }
 
 /// The lease of an execution.
@@ -34,11 +40,20 @@ impl Store {
     pub fn book(&self, run: u64) -> Result<Book, StoreError> {
         let (low, high) = AttemptKey::rows(run, 0, AttemptKey::MAX_ROW);
         let read = || {
-            let (spent, possible, calls): (i64, i64, i64) = self.connection.query_row(
-                "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(possible), 0), COUNT(*) FROM attempts \
-                 WHERE id BETWEEN ?1 AND ?2",
+            let (book, possible, calls): (Book, i64, i64) = self.connection.query_row(
+                "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(CASE WHEN estimated THEN cost END), 0), \
+                 COALESCE(SUM(possible), 0), COUNT(CASE WHEN http_status IS NOT NULL OR cost IS NOT 0 THEN 1 END), \
+                 COALESCE(MAX(cost IS NULL AND input IS NOT NULL), 0), \
+                 COALESCE(MAX(cost IS NULL AND http_status IS NULL AND possible IS NULL), 0) \
+                 FROM attempts WHERE id BETWEEN ?1 AND ?2",
                 [low.as_i64(), high.as_i64()],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                |row| {
+                    let money = |at| row.get(at).map(Money::from_pico);
+                    let (spent, estimated) = (money(0)?, money(1)?);
+                    let (unpriced, unbounded) = (row.get(4)?, row.get(5)?);
+                    let book = Book { spent, estimated, unpriced, unbounded, ..Book::default() };
+                    Ok((book, row.get(2)?, row.get(3)?))
+                },
             )?;
             let carried: Option<(i64, i64, i64)> = self
                 .connection
@@ -50,9 +65,9 @@ impl Store {
                 .optional()?;
             let (more, more_calls, forgiven) = carried.unwrap_or_default();
             Ok(Book {
-                spent: Money::from_pico(spent),
                 possible: Money::from_pico((possible + more - forgiven).max(0)),
                 calls: u64::try_from(calls + more_calls).unwrap_or(0),
+                ..book
             })
         };
         read().map_err(|source| self.sqlite(source))

@@ -26,6 +26,7 @@ pub(crate) struct Verify {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     stdin: Vec<u8>,
+    ignored: Option<&'static str>,
     patience: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Verify {
 
     fn within(directory: Arc<TempDir>) -> Self {
         let (arguments, variables, stdin) = (Vec::new(), Vec::new(), Vec::new());
-        Self { directory, arguments, variables, stdin, patience: PATIENCE }
+        Self { directory, arguments, variables, stdin, ignored: None, patience: PATIENCE }
     }
 
     /// Another call in the same directory: no arguments, variables or stdin yet.
@@ -97,6 +98,12 @@ impl Verify {
         self
     }
 
+    /// Starts it with this signal ignored, as `nohup` and shells do; its name without `SIG`.
+    pub(crate) fn ignoring(mut self, signal: &'static str) -> Self {
+        self.ignored = Some(signal);
+        self
+    }
+
     /// Waits longer, or less long, than a minute.
     pub(crate) fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -110,7 +117,15 @@ impl Verify {
 
     /// Starts it.
     pub(crate) fn spawn(&self) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
+        let mut command = match self.ignored {
+            None => Command::new(env!("CARGO_BIN_EXE_verify")),
+            Some(signal) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "trap '' \"$1\"; shift; exec \"$@\"", "sh", signal]);
+                shell.arg(env!("CARGO_BIN_EXE_verify"));
+                shell
+            }
+        };
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy().to_ascii_uppercase();
             let read = ["VERIFY_", "GITHUB_", "XDG_", "OTEL_"].iter().any(|start| text.starts_with(start))
@@ -215,6 +230,11 @@ impl Running {
     /// Whether it has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    /// Another call in the same directory.
+    pub(crate) fn again(&self) -> Verify {
+        self.again.again()
     }
 
     /// Sends a signal by its name without `SIG`, as in `INT`.
