@@ -176,6 +176,7 @@ const KEYS: [&[(&str, &str, &str)]; 2] = [
         ("input.id", "--id-column", "\"text\""),
         ("prompt.system", "--system", "\"Be brief.\""),
         ("prompt.user", "--prompt", "\"{{ text }}\""),
+        ("prompt.cache", "--prompt-cache", "true"),
         ("prompt.version", "--prompt-version", "\"v2\""),
         ("answer.schema", "--schema", "\"schema.json\""),
         ("answer.verdict", "--verdict", "\"grade\""),

@@ -65,8 +65,13 @@ fn every_command_explains_itself_with_an_example() {
         .filter(|name| !name.is_empty() && *name != "help")
         .collect();
     assert!(commands.len() >= 10, "{commands:?}");
-    for command in commands {
-        let help = Verify::new().args([command, "--help"]).run().expect_code(0).stdout;
-        assert!(help.contains("Example"), "{command}: {help}");
+    let nested = ["runs rm", "review list", "review export", "review import"];
+    for command in commands.into_iter().chain(nested) {
+        let line = command.split(' ').chain(["--help"]);
+        let help = Verify::new().args(line).run().expect_code(0).stdout;
+        let places = ["\nExample", "\nUsage: ", "\nOptions:"].map(|part| help.find(part));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{command}: {help}");
+        let wide = help.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{command}");
     }
 }

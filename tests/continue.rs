@@ -1,5 +1,9 @@
 //! The same job goes on where it stood; another one begins anew, and replays what is equal.
-#![expect(clippy::unwrap_used, reason = "a failed expectation is the failure of the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed expectation is the failure of the test, and waiting has an end"
+)]
 
 mod support;
 
@@ -27,6 +31,8 @@ fn echo(call: &Call) -> Reply {
 struct Service {
     provider: Provider,
     broken: Arc<AtomicBool>,
+    /// Whether it leaves requests without an answer.
+    held: Arc<AtomicBool>,
 }
 
 impl Service {
@@ -34,11 +40,16 @@ impl Service {
     fn new(breaks: impl Fn(&Call) -> Option<Reply> + Send + 'static) -> Self {
         let broken = Arc::new(AtomicBool::new(true));
         let is_broken = Arc::clone(&broken);
+        let held = Arc::new(AtomicBool::new(false));
+        let is_held = Arc::clone(&held);
         let provider = Provider::start(move |call| {
+            if is_held.load(Ordering::SeqCst) {
+                return Reply::never();
+            }
             let reply = is_broken.load(Ordering::SeqCst).then(|| breaks(call)).flatten();
             reply.unwrap_or_else(|| echo(call))
         });
-        Self { provider, broken }
+        Self { provider, broken, held }
     }
 
     /// One that answers everything.
@@ -48,6 +59,10 @@ impl Service {
 
     fn mend(&self) {
         self.broken.store(false, Ordering::SeqCst);
+    }
+
+    fn hold(&self) {
+        self.held.store(true, Ordering::SeqCst);
     }
 
     /// What is asked of it, with `{{ id }}` as the prompt.
@@ -191,6 +206,84 @@ fn a_new_run_replays_for_nothing_and_says_so() {
 }
 
 #[test]
+fn a_continued_run_tells_its_own_figures_from_the_runs() {
+    let (service, first) = unfinished();
+    assert!(first.stderr.contains("in.jsonl: 6 rows in "), "{}", first.stderr);
+    assert!(first.stderr.contains("exit      4: 2 error rows, more than max_error = 0; run again to finish"));
+    let second = service.ask(first.again(), &[]).run().expect_code(0);
+    let said = second.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("in.jsonl: 6 rows, 2 of them in execution 2 in "), "{said}");
+    assert!(said.contains("requests 8 sent, 2 retries, 0 throttled"), "{said}");
+    assert!(said.contains(" for 2 rows and 2 requests of execution 2, "), "{said}");
+    assert!(
+        said.contains("tokens and cost are of all 2 executions, time and latency of this one exit 0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn while_a_continued_run_goes_on_its_counts_are_the_runs() {
+    let (service, first) = unfinished();
+    service.hold();
+    let asked = service.provider.count();
+    let running = service.ask(first.again(), &["--price", "input=1,output=1"]).spawn();
+    service.provider.wait_for_calls(asked + 1);
+    let begun = std::time::Instant::now();
+    let stands = loop {
+        let said = first.again().args(["status", "last", "--format", "json"]).run().expect_code(0).json();
+        // The counts of the execution before stand there until the first ones of this one are kept.
+        if said["status"]["error"] == 0 || begun.elapsed() > Duration::from_secs(60) {
+            break said;
+        }
+    };
+    assert_eq!(stands["status"], json!({"pass": 4, "fail": 0, "review": 0, "error": 0, "skipped": 0}));
+    assert_eq!(stands["reason"]["valid"], 4);
+    assert_eq!(stands["reason"].get("server_error").and_then(Value::as_u64).unwrap_or(0), 0);
+    assert_eq!((&stands["attempts"], &stands["execution"]), (&json!(6), &json!(2)));
+    let text = first.again().args(["status"]).run().expect_code(0).stdout;
+    assert!(text.contains("4 of 6 (66%)") && text.contains("pass 4\n"), "{text}");
+    running.kill9();
+}
+
+#[test]
+fn only_errors_that_come_back_are_finished_by_running_again() {
+    let service = Service::new(|call| {
+        (call.row > 4).then(|| if call.row == 5 { Reply::answer("no") } else { Reply::status(500) })
+    });
+    let verify = Verify::new().file("in.jsonl", numbered(6));
+    let first = service.ask(verify, &["--attempts", "1"]).run().expect_code(4);
+    let said = first.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("run again to finish 1 of them; the other 1 has failed for good"), "{said}");
+    assert!(said.contains("1 repair, 0 throttled"), "{said}");
+    service.mend();
+    let second = service.ask(first.again(), &[]).run().expect_code(4);
+    let said = second.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("exit 4: 1 error row, more than max_error = 0; it has failed for good"), "{said}");
+    assert!(said.contains("asked again only with --retry final"), "{said}");
+    assert!(!said.contains("continue verify run"), "{said}");
+    service.ask(second.again(), &["--retry", "final"]).run().expect_code(0);
+}
+
+#[test]
+fn the_output_of_another_job_is_not_replaced_in_silence() {
+    const WARNING: &str = "in.verified.jsonl is the output of another job (run ";
+    let service = Service::good();
+    let first = service.ask(Verify::new().file("in.jsonl", numbered(2)), &SUMMARY).run().expect_code(0);
+    assert!(!first.stderr.contains(WARNING), "{}", first.stderr);
+    let id = run_of(&first, "summary.json").0;
+    let same = service.ask(first.again(), &["--new"]).run().expect_code(0);
+    assert!(!same.stderr.contains(WARNING), "{}", same.stderr);
+    for quiet in [&["--quiet"][..], &["-o", "own.jsonl"], &["--probe", "1"]] {
+        let other = service.ask_about("other {{ id }}", first.again(), quiet).run().expect_code(0);
+        assert!(!other.stderr.contains(WARNING), "{}", other.stderr);
+    }
+    let same = service.ask(first.again(), &["--new", "--quiet"]).run().expect_code(0);
+    let other = service.ask_about("third {{ id }}", same.again(), &[]).run().expect_code(0);
+    assert!(other.stderr.contains(WARNING), "{}", other.stderr);
+    assert!(!other.stderr.contains(&id) && other.stderr.contains("-o FILE keeps both"), "{}", other.stderr);
+}
+
+#[test]
 fn a_run_is_named_only_by_its_own_job() {
     let (service, first) = unfinished();
     let asked = service.provider.count();
@@ -228,7 +321,7 @@ fn an_input_that_changes_under_the_run_stops_it_without_an_output() {
             if call.n == 3 { echo(call).after(Duration::from_millis(700)) } else { echo(call) }
         });
         let verify = Verify::new().file("in.jsonl", numbered(rows));
-        let service = Service { provider, broken: Arc::default() };
+        let service = Service { provider, broken: Arc::default(), held: Arc::default() };
         let running = service.ask(verify.again(), &["--concurrency", "1"]).spawn();
         service.provider.wait_for_calls(3);
         let changed = verify.again().file("in.jsonl", numbered(rows + 1));

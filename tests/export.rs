@@ -38,6 +38,14 @@ fn the_same_bytes_come_again() {
 }
 
 #[test]
+fn without_a_place_it_says_how_to_give_one() {
+    let refused = Verify::new().args(["export", "last"]).run().expect_code(2);
+    assert!(refused.stderr.contains("add -o FILE, or -o - for standard output"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`verify export last -o out.jsonl`"), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "");
+}
+
+#[test]
 fn a_changed_input_and_a_taken_name_are_refused() {
     let first = ended(Verify::new().file("in.csv", "text\none\n"), "in.csv", &[]);
     let own = export(&first, "in.csv").run().expect_code(2);

@@ -139,7 +139,8 @@ fn echo(call: &Call) -> Reply {
         28 => Reply::error(404, "x", &format!("no path /v1/{key}")),
         29 => Reply::status(200).json(&json!({"error": {"code": 503, "message": key}})),
         30 => Reply::status(400).body([key.as_bytes(), b"\xff\xfe", url.as_bytes()].concat()),
-        _ => Reply::error(429, "insufficient_quota", &format!("You exceeded the quota of {key}")),
+        // The end of a key at once, without a time to cool down.
+        _ => Reply::error(429, "insufficient_quota", &format!("You exceeded the quota of API key {key}")),
     }
     .header("x-request-id", &format!("req {key}"))
     .header("request-id", &format!("Bearer {url}"))

@@ -250,3 +250,33 @@ fn a_run_that_waits_for_a_reader_of_its_output_leaves_at_the_second_signal() {
     // The second signal gives up what is in flight at that moment, and nothing else is asked again.
     assert!(provider.count() <= 5 + 4);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_hangup_that_was_ignored_from_the_start_stays_ignored() {
+    // The last answer takes its time, so that the run is there when the signal comes.
+    let provider =
+        Provider::start(|call| echo(call).after(if call.n == 20 { 2 * SECOND } else { SECOND / 50 }));
+    let verify = Verify::new().file("in.jsonl", numbered(20)).ignoring("HUP");
+    let running = ask(verify, &provider.url()).spawn();
+    provider.wait_for_calls(20);
+    running.signal("HUP");
+    let outcome = running.wait().expect_code(0);
+    assert_eq!(statuses(&outcome, "in.verified.jsonl"), ["pass/valid"; 20]);
+}
+
+#[test]
+fn an_interrupt_stops_what_a_script_has_put_in_the_background() {
+    // Shells without job control start such commands with SIGINT ignored.
+    let provider = Provider::start(|call| echo(call).after(if call.n > 4 { SECOND } else { SECOND / 50 }));
+    let verify = Verify::new().file("in.jsonl", numbered(20)).ignoring("INT");
+    let running = ask(verify, &provider.url()).spawn();
+    provider.wait_for_calls(6);
+    running.signal("INT");
+    running.wait().expect_code(130);
+
+    let mock = Verify::new().args(["mock"]).ignoring("INT").spawn();
+    mock.wait_for_stdout("\"anthropic\"");
+    mock.signal("INT");
+    mock.wait().expect_code(0);
+}

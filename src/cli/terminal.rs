@@ -67,11 +67,21 @@ impl Terminal {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
+    /// Writes a piece of the bar, in one go, so that no half of it is ever seen.
+    #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
+    fn draw(self, text: &str) {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Columns for text on standard error: neither too narrow to read nor too wide.
+    pub(crate) fn width(self) -> usize {
+        self.columns().clamp(40, 200)
+    }
+
     /// Columns of the terminal behind standard error; 80 where there is none.
     #[expect(clippy::unused_self, reason = "only who has the terminal may look at it")]
-    pub(crate) fn width(self) -> usize {
-        let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| usize::from(columns));
-        columns.clamp(40, 200)
+    fn columns(self) -> usize {
+        terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
     }
 
     /// Whether somebody is there to answer a question.
@@ -128,21 +138,15 @@ impl Terminal {
     }
 
     /// Who watches a run on this terminal.
-    pub(crate) fn watcher(
-        self,
-        progress: Progress,
-        total: u64,
-        color: bool,
-        quiet: bool,
-        dumb: bool,
-    ) -> Watcher {
+    pub(crate) fn watcher(self, progress: Progress, color: bool, quiet: bool, dumb: bool) -> Watcher {
         let progress = match progress {
             _ if quiet => Progress::Nothing,
-            Progress::Auto if self.stderr_is_terminal && !dumb => Progress::Bar,
-            Progress::Auto => Progress::Plain,
+            // A bar is drawn over itself, which only a terminal can do.
+            Progress::Auto | Progress::Bar if self.stderr_is_terminal && !dumb => Progress::Bar,
+            Progress::Auto | Progress::Bar => Progress::Plain,
             chosen => chosen,
         };
-        let bar = (progress == Progress::Bar).then(|| Bar::new(total, color));
+        let bar = (progress == Progress::Bar).then(|| Bar::new(color));
         Watcher { terminal: self, progress, bar, quiet, verbose: false, last_line: None }
     }
 }
@@ -181,7 +185,7 @@ impl Watcher {
 
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| self.terminal.say(text)),
+            Some(bar) => self.terminal.draw(&bar.above(text, self.terminal.columns())),
             None => self.terminal.say(text),
         }
     }
@@ -192,9 +196,9 @@ impl Watcher {
     }
 
     /// Takes the bar off the screen.
-    pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish();
+    pub(crate) fn finish(&mut self) {
+        if let Some(bar) = &mut self.bar {
+            self.terminal.draw(&bar.finish(self.terminal.columns()));
         }
     }
 }
@@ -217,7 +221,8 @@ impl Observer for Watcher {
             EventKind::OutageEnds => "the service answers again: the run goes on".to_owned(),
             EventKind::Learned { message } => message.clone(),
             EventKind::Stopping { message, in_flight } if *in_flight > 0 => {
-                format!("stopping: {message}; {in_flight} requests in flight get a last moment")
+                let requests = if *in_flight == 1 { "request" } else { "requests" };
+                format!("stopping: {message}; {in_flight} {requests} in flight")
             }
             EventKind::Stopping { message, .. } => format!("stopping: {message}"),
             EventKind::RowFinished { row, status, reason } if self.verbose && *status != Status::Pass => {
@@ -238,8 +243,8 @@ impl Observer for Watcher {
     }
 
     fn tick(&mut self, now: Moment, snapshot: &Snapshot) {
-        if let Some(bar) = &self.bar {
-            bar.update(snapshot);
+        if let Some(bar) = &mut self.bar {
+            self.terminal.draw(&bar.update(snapshot, self.terminal.columns()));
             return;
         }
         let due = *self.last_line.get_or_insert(now);

@@ -112,6 +112,28 @@ pub struct AttemptFact {
     pub cost: Option<Money>,
     /// Whether a complete reply came.
     pub replied: bool,
-    /// Whether it is neither the sample's first try, nor throttled, nor a repair.
-    pub is_retry: bool,
+    /// What it is among the requests of its sample.
+    pub turn: Turn,
+}
+
+/// What a request is among those of its sample, as they are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// The first try, or one that was throttled, which is none.
+    First,
+    /// Another try of the same.
+    Retry,
+    /// It asks again after an invalid answer, carrying it.
+    Repair,
+}
+
+impl Turn {
+    /// What a request is that was throttled or not, that repairs or not, and whose sample was tried before or not.
+    pub fn of(throttled: bool, repairs: bool, tried: bool) -> Self {
+        match (throttled, repairs, tried) {
+            (false, true, _) => Self::Repair,
+            (false, false, true) => Self::Retry,
+            _ => Self::First,
+        }
+    }
 }

@@ -22,7 +22,7 @@ mod usage;
 
 pub use answer::{Answer, Vote};
 pub use attempt::{AttemptRecord, Ending, StoredAnswer};
-pub use event::{AttemptFact, Event, EventKind};
+pub use event::{AttemptFact, Event, EventKind, Turn};
 pub use failure::{Failure, FailureClass, KeyFault, Lesson};
 pub use person::PersonDecision;
 pub use reply::{Decoded, HttpReply, ReplyContent};

@@ -110,6 +110,11 @@ impl Reason {
         matches!(self, Self::RateLimited | Self::Timeout | Self::Connection | Self::ServerError)
     }
 
+    /// Whether it says why a row was not finished.
+    pub const fn is_skipped(self) -> bool {
+        matches!(self, Self::Budget | Self::Deadline | Self::Interrupted | Self::Stopped)
+    }
+
     /// The reason with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)

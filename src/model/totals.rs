@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::Money;
-use crate::model::{AttemptFact, Ending, EventKind, Reason, Status, Usage};
+use crate::model::{AttemptFact, Ending, EventKind, Reason, Status, Turn, Usage};
 
 /// Rows by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct Totals {
     pub attempts: u64,
     /// Requests that were neither first tries, nor throttled, nor repairs.
     pub retries: u64,
+    /// Requests that asked again after an invalid answer, carrying it.
+    pub repairs: u64,
     /// Replies of status 429.
     pub throttled: u64,
     /// Samples that were replayed from stored answers.
@@ -84,9 +86,27 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Rows that have ended.
-    pub fn done(&self) -> u64 {
-        self.passed + self.status.total()
+    /// These counts and those of other executions of the run, as one.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.passed += other.passed;
+        for status in Status::ALL {
+            *sum.status.slot(status) += other.status.get(status);
+        }
+        for (reason, count) in &other.reason {
+            *sum.reason.entry(*reason).or_default() += count;
+        }
+        sum.attempts += other.attempts;
+        sum.retries += other.retries;
+        sum.repairs += other.repairs;
+        sum.throttled += other.throttled;
+        sum.replayed += other.replayed;
+        sum.tokens += other.tokens;
+        sum.spent += other.spent;
+        sum.estimated += other.estimated;
+        sum.unpriced |= other.unpriced;
+        sum
     }
 
     /// Takes one fact in.
@@ -110,7 +130,8 @@ impl Totals {
     /// Counts a request.
     pub fn add_attempt(&mut self, fact: &AttemptFact) {
         self.attempts += 1;
-        self.retries += u64::from(fact.is_retry);
+        self.retries += u64::from(fact.turn == Turn::Retry);
+        self.repairs += u64::from(fact.turn == Turn::Repair);
         self.throttled += u64::from(fact.ending == Ending::Throttled);
         if let Some(usage) = fact.usage {
             self.tokens += usage;

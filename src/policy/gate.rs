@@ -36,7 +36,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    const fn code(self) -> u8 {
+    /// The exit code of a run that it has ended.
+    pub const fn code(self) -> u8 {
         match self {
             Self::Hangup => 129,
             Self::Interrupt => 130,
@@ -44,7 +45,8 @@ impl Signal {
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// Its name, as in `SIGINT`.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Hangup => "SIGHUP",
             Self::Interrupt => "SIGINT",
@@ -97,7 +99,13 @@ pub fn parse_share(text: &str) -> Result<Share, ShareError> {
 ///
 /// The first that applies: a signal or a closed output, 6, 2, 1, 5, 4, 3, 0. A share is judged only when no row is
 /// `skipped`; rows that are not finished then keep the code from being 0, unless `max_error` is `any`.
-pub fn exit(counts: &StatusCounts, selected: u64, gates: &GateSettings, stop: Option<StopCause>) -> Exit {
+pub fn exit(
+    counts: &StatusCounts,
+    open: u64,
+    selected: u64,
+    gates: &GateSettings,
+    stop: Option<StopCause>,
+) -> Exit {
     let limited = match stop {
         Some(StopCause::Signal(signal)) => {
             return ending(signal.code(), format!("stopped by {}", signal.name()));
@@ -135,12 +143,25 @@ pub fn exit(counts: &StatusCounts, selected: u64, gates: &GateSettings, stop: Op
         } else {
             gate(kinds, unfinished, "max_error", gates.max_error)
         };
-        return ending(4, format!("{why}; run again to finish"));
+        return ending(4, format!("{why}; {}", what_next(unfinished, open.into())));
     }
     if breaks(gates.max_review, counts.review.into(), judged) {
         return ending(3, gate("review", counts.review.into(), "max_review", gates.max_review));
     }
     ending(0, "every row is finished and every gate holds")
+}
+
+/// What to do about `unfinished` rows, of which the same command asks for `open` again.
+fn what_next(unfinished: u128, open: u128) -> String {
+    let lost = unfinished.saturating_sub(open);
+    let (have, are) = if lost == 1 { ("has", "is") } else { ("have", "are") };
+    let end = format!("{have} failed for good, and {are} asked again only with --retry final");
+    match (lost, open) {
+        (0, _) => "run again to finish".to_owned(),
+        (1, 0) => format!("it {end}"),
+        (_, 0) => format!("they {end}"),
+        _ => format!("run again to finish {open} of them; the other {lost} {end}"),
+    }
 }
 
 /// Whether so many rows are too many. Exact: no share is rounded.
@@ -199,7 +220,7 @@ mod tests {
     }
 
     fn code(counts: StatusCounts, gates: &GateSettings, stop: Option<StopCause>) -> u8 {
-        exit(&counts, counts.total(), gates, stop).code
+        exit(&counts, counts.skipped, counts.total(), gates, stop).code
     }
 
     #[test]
@@ -255,8 +276,30 @@ mod tests {
 
     #[test]
     fn the_text_says_what_the_code_says() {
-        let exit = exit(&rows_of(0, 2, 0, 0, 0), 2, &gates("1", "0", "0"), None);
+        let exit = exit(&rows_of(0, 2, 0, 0, 0), 0, 2, &gates("1", "0", "0"), None);
         assert_eq!((exit.code, exit.why.as_str()), (1, "2 fail rows, more than max_fail = 1"));
+    }
+
+    #[test]
+    fn only_rows_that_are_asked_again_are_finished_by_running_again() {
+        let why = |error, skipped, open, bound| {
+            exit(&rows_of(5, 0, 0, error, skipped), open, 10, &gates("0", "0", bound), None).why
+        };
+        assert_eq!(why(2, 0, 2, "0"), "2 error rows, more than max_error = 0; run again to finish");
+        assert_eq!(
+            why(1, 0, 0, "0"),
+            "1 error row, more than max_error = 0; it has failed for good, and is asked again only with --retry final"
+        );
+        assert_eq!(
+            why(3, 2, 4, "1"),
+            "5 error or skipped rows, more than max_error = 1; run again to finish 4 of them; the other 1 has failed \
+             for good, and is asked again only with --retry final"
+        );
+        assert_eq!(
+            why(2, 1, 1, "50%"),
+            "3 error or skipped rows, so max_error = 50% cannot be judged; run again to finish 1 of them; the other 2 \
+             have failed for good, and are asked again only with --retry final"
+        );
     }
 
     #[test]

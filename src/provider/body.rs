@@ -27,10 +27,12 @@ pub(super) enum Body<'a> {
 /// asked for are all read through; `merge` knows the events of the wire format.
 pub(super) fn read(reply: &HttpReply, merge: impl FnOnce(&str) -> Merged) -> Body<'_> {
     let text = trimmed(String::from_utf8_lossy(&reply.body));
-    if text.starts_with(['{', '[', '"'])
-        && let Some(value) = parse(&text)
+    let json = past_comments(&text);
+    if json.starts_with(['{', '[', '"'])
+        && let Some(value) = parse(json)
     {
-        return Body::Json { value, text };
+        let is_all = json.len() == text.len();
+        return Body::Json { value, text: if is_all { text } else { Cow::Owned(json.to_owned()) } };
     }
     let typed = reply.header("content-type").is_some_and(|kind| kind.contains("text/event-stream"));
     if typed || ["data:", "event:", "id:", "retry:", ":"].iter().any(|start| text.starts_with(start)) {
@@ -41,6 +43,16 @@ pub(super) fn read(reply: &HttpReply, merge: impl FnOnce(&str) -> Merged) -> Bod
         }
     }
     Body::Text(text)
+}
+
+/// The text behind lines that only keep the connection alive: comments of an event stream, which some servers send
+/// before a body that is none.
+fn past_comments(text: &str) -> &str {
+    let mut rest = text;
+    while rest.starts_with(':') {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
 }
 
 fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {

@@ -1,150 +1,214 @@
-//! The progress bar of a terminal.
-
-use std::fmt;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+//! The progress bar of a terminal, as text: a bar, and under it what a person watches a run for.
 
 use crate::model::Status;
 use crate::report::Snapshot;
-use crate::report::layout::Paint;
+use crate::report::layout::{Paint, columns, wrap};
 
-/// One bar and a line of counters on stderr; nothing at all where stderr is no terminal. It is drawn once for
-/// each snapshot, cut to the terminal's width: ten snapshots a second are plenty.
+/// A block of lines that is drawn over itself. Nothing is written here: each change is one text, to be written in one
+/// piece, so that nothing flickers.
+///
+/// The cursor rests at the start of the line below the block. What the terminal echoes there (`^C`) shifts nothing,
+/// and the next change wipes it away.
+#[derive(Debug)]
 pub struct Bar {
-    bar: ProgressBar,
     paint: Paint,
-}
-
-impl fmt::Debug for Bar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bar").field("hidden", &self.is_hidden()).finish_non_exhaustive()
-    }
+    lines: Vec<Line>,
 }
 
 impl Bar {
-    /// A bar for `total` rows, in colour or not.
-    pub fn new(total: u64, color: bool) -> Self {
-        // The library draws at each change of a part; only the whole is worth drawing, which `update` forces.
-        Self::on(ProgressDrawTarget::stderr_with_hz(1), total, color)
+    /// The most lines for keys.
+    const KEY_LINES: usize = 2;
+
+    /// A bar that is not on the screen yet, in colour or not.
+    pub fn new(color: bool) -> Self {
+        Self { paint: Paint(color), lines: Vec::new() }
     }
 
-    fn on(target: ProgressDrawTarget, total: u64, color: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), target);
-        let template = if color {
-            "[{wide_bar:.green}] {prefix}\n{wide_msg}"
-        } else {
-            "[{wide_bar}] {prefix}\n{wide_msg}"
-        };
-        // The templates above are sound; were they not, the library's own look would do.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
-        Self { bar, paint: Paint(color) }
+    /// Shows a snapshot on a terminal of `width` columns.
+    pub fn update(&mut self, snapshot: &Snapshot, width: usize) -> String {
+        let back = self.back(width);
+        // One column stays free: a full line makes some terminals wrap and others wait.
+        self.lines = self.drawn(snapshot, width.saturating_sub(1).max(1));
+        back + &self.block()
     }
 
-    /// Shows a snapshot.
-    pub fn update(&self, snapshot: &Snapshot) {
-        let mut head = format!("{}/{} {}%", snapshot.done, snapshot.total, snapshot.percent());
-        for part in snapshot.pace_parts() {
-            head.push(' ');
-            head.push_str(&part);
+    /// Writes a message above the bar, broken at spaces where it is longer than the screen is wide.
+    pub fn above(&self, message: &str, width: usize) -> String {
+        let lines: String = wrap(message, width).into_iter().map(|line| line + "\n").collect();
+        format!("{}{lines}{}", self.clear(width), self.block())
+    }
+
+    /// Takes the bar from a screen of `width` columns.
+    pub fn clear(&self, width: usize) -> String {
+        if self.lines.is_empty() { String::new() } else { self.back(width) + "\u{1b}[J" }
+    }
+
+    /// Takes the bar from the screen for good.
+    pub fn finish(&mut self, width: usize) -> String {
+        let text = self.clear(width);
+        self.lines.clear();
+        text
+    }
+
+    /// To the start of the block, which has more lines on the screen than here if the terminal became narrower.
+    fn back(&self, width: usize) -> String {
+        let rows: usize = self.lines.iter().map(|line| line.used.div_ceil(width.max(1)).max(1)).sum();
+        if rows == 0 { String::new() } else { format!("\r\u{1b}[{rows}A") }
+    }
+
+    fn block(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(&line.text);
+            // The rest of what stood there.
+            text.push_str("\u{1b}[K\n");
         }
-        self.bar.set_length(snapshot.total);
-        self.bar.set_prefix(head);
-        self.bar.set_message(counters(snapshot, self.paint));
-        self.bar.set_position(snapshot.done.min(snapshot.total));
-        self.bar.force_draw();
+        if !text.is_empty() {
+            text.push_str("\u{1b}[J");
+        }
+        text
     }
 
-    /// Runs `print`, which may write lines to the terminal, while the bar is out of the way.
-    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.bar.suspend(print)
+    fn drawn(&self, snapshot: &Snapshot, room: usize) -> Vec<Line> {
+        let mut lines =
+            vec![self.head(snapshot, room), self.counts(snapshot, room), self.pressure(snapshot, room)];
+        lines.extend(keys(snapshot, room));
+        lines
     }
 
-    /// Takes the bar from the screen.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
+    /// The bar, and how far it is.
+    fn head(&self, snapshot: &Snapshot, room: usize) -> Line {
+        let mut parts = vec![format!("{}/{} {}%", snapshot.done, snapshot.total, snapshot.percent())];
+        parts.extend(snapshot.pace_parts());
+        let mut line = Line::new(room);
+        let head = parts.join(" ");
+        let cells = room.saturating_sub(columns(&head) + 3);
+        if cells >= 8 {
+            let share = u128::from(snapshot.done.min(snapshot.total)) * cells as u128;
+            let full = share.checked_div(snapshot.total.into()).and_then(|full| usize::try_from(full).ok());
+            let full = full.unwrap_or(cells);
+            let tip = if full < cells && full > 0 { ">" } else { "" };
+            let bar = format!("{}{tip}", "=".repeat(full - tip.len()));
+            line.push("[", str::to_owned);
+            line.push(&bar, |bar| if bar.is_empty() { String::new() } else { self.paint.verdict(true, bar) });
+            line.push(&format!("{}] ", " ".repeat(cells - full)), str::to_owned);
+        }
+        line.push(&head, str::to_owned);
+        line
     }
 
-    /// Whether nothing is drawn, because stderr is no terminal.
-    pub fn is_hidden(&self) -> bool {
-        self.bar.is_hidden()
+    /// What became of the rows, and what it cost so far.
+    fn counts(&self, snapshot: &Snapshot, room: usize) -> Line {
+        let mut line = Line::new(room);
+        for status in Status::ALL {
+            let count = snapshot.status.get(status);
+            if count > 0 || status != Status::Skipped {
+                line.part(" ", &format!("{status} {count}"), |text| self.paint.status(status, count, text));
+            }
+        }
+        line.part(" | ", &snapshot.money_text(), str::to_owned);
+        line
+    }
+
+    /// What is under way, and what presses on it.
+    fn pressure(&self, snapshot: &Snapshot, room: usize) -> Line {
+        let mut line = Line::new(room);
+        line.part("", &format!("{}/{} in flight", snapshot.in_flight, snapshot.limit), str::to_owned);
+        for part in snapshot.pressure_parts() {
+            line.part(" | ", &part, |text| self.paint.warning(text));
+        }
+        line
     }
 }
 
-/// The line beneath the bar. What presses on the run comes first: the end of the line is cut on a narrow screen.
-fn counters(snapshot: &Snapshot, paint: Paint) -> String {
-    let mut parts = Vec::new();
-    let pressure = snapshot.pressure_parts().join(" ");
-    if !pressure.is_empty() {
-        parts.push(paint.warning(&pressure));
+/// The keys, as many on a line as fit, on at most [`Bar::KEY_LINES`] lines; the rest is counted.
+fn keys(snapshot: &Snapshot, room: usize) -> Vec<Line> {
+    let parts = snapshot.key_parts();
+    let mut lines: Vec<Line> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last_line = lines.len() == Bar::KEY_LINES;
+        let rest = format!("and {} more", parts.len() - at);
+        // Unless it is the last key, there must be room for the count of the rest behind it.
+        let spare = if is_last_line && at + 1 < parts.len() { 3 + rest.len() } else { 0 };
+        match lines.last_mut() {
+            Some(line) if line.used + 3 + columns(part) + spare <= room => {
+                line.part(" | ", part, str::to_owned);
+            }
+            Some(line) if is_last_line => {
+                line.part(" | ", &rest, str::to_owned);
+                break;
+            }
+            _ => {
+                let mut line = Line::new(room);
+                line.part("", part, str::to_owned);
+                lines.push(line);
+            }
+        }
     }
-    let statuses: Vec<String> = Status::ALL
-        .iter()
-        .map(|&status| (status, snapshot.status.get(status)))
-        .filter(|(status, count)| *count > 0 || *status != Status::Skipped)
-        .map(|(status, count)| paint.status(status, count, &format!("{status} {count}")))
-        .collect();
-    parts.push(statuses.join(" "));
-    parts.push(format!("{}/{} in flight", snapshot.in_flight, snapshot.limit));
-    parts.push(snapshot.money_text());
-    parts.extend(snapshot.key_parts());
-    parts.join(" | ")
+    lines
+}
+
+/// A line that grows up to its room. What does not fit is cut, and an ellipsis says so.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    used: usize,
+    room: usize,
+}
+
+impl Line {
+    fn new(room: usize) -> Self {
+        Self { text: String::new(), used: 0, room }
+    }
+
+    /// Adds a part, behind `gap` unless it is the first.
+    fn part(&mut self, gap: &str, text: &str, paint: impl FnOnce(&str) -> String) {
+        let gap = if self.used == 0 { "" } else { gap };
+        if self.used + columns(gap) < self.room {
+            self.push(gap, str::to_owned);
+            self.push(text, paint);
+        }
+    }
+
+    fn push(&mut self, text: &str, paint: impl FnOnce(&str) -> String) {
+        let room = self.room - self.used;
+        let shown = cut(text, room);
+        self.used += columns(&shown);
+        self.text.push_str(&paint(&shown));
+    }
+}
+
+/// The text in at most `room` columns.
+fn cut(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += columns(c.encode_utf8(&mut [0; 4]));
+        if used >= room {
+            break;
+        }
+        cut.push(c);
+    }
+    if room > 0 {
+        cut.push('\u{2026}');
+    }
+    cut
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
-    use indicatif::TermLike;
+    use std::time::Duration;
 
     use super::*;
     use crate::base::Money;
     use crate::model::StatusCounts;
+    use crate::report::KeyLine;
 
-    /// A terminal that remembers every line written to it.
-    #[derive(Debug, Clone)]
-    struct Screen {
-        width: u16,
-        written: Arc<Mutex<String>>,
-    }
-
-    impl Screen {
-        fn write(&self, text: &str) -> io::Result<()> {
-            self.written.lock().map_err(|_| io::Error::other("poisoned"))?.push_str(text);
-            Ok(())
-        }
-    }
-
-    impl TermLike for Screen {
-        fn width(&self) -> u16 {
-            self.width
-        }
-        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-            self.write("\n")
-        }
-        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write(text)?;
-            self.write("\n")
-        }
-        fn write_str(&self, text: &str) -> io::Result<()> {
-            self.write(text)
-        }
-        fn clear_line(&self) -> io::Result<()> {
-            Ok(())
-        }
-        fn flush(&self) -> io::Result<()> {
-            Ok(())
-        }
+    fn key(label: &str, state: &str) -> KeyLine {
+        KeyLine { label: label.into(), in_flight: 3, limit: 100, state: state.into() }
     }
 
     fn snapshot() -> Snapshot {
@@ -157,45 +221,76 @@ mod tests {
             in_flight: 8,
             limit: 16,
             spent: Some(Money::from_pico(12_300_000_000)),
+            ceiling: Some(Money::from_pico(5_000_000_000_000)),
             rows_per_minute: Some(480.0),
+            eta: Some(Duration::from_secs(7)),
             ..Snapshot::default()
         }
     }
 
-    fn drawn(width: u16) -> Vec<String> {
-        let screen = Screen { width, written: Arc::default() };
-        let bar = Bar::on(ProgressDrawTarget::term_like(Box::new(screen.clone())), 100, false);
-        bar.update(&snapshot());
-        let written = screen.written.lock().unwrap().clone();
-        // What was drawn last, after the cursor went back; lines fill the width and wrap by themselves.
-        let last: Vec<char> = written.rsplit('\n').next().unwrap_or_default().chars().collect();
-        let width = usize::from(width);
-        last.chunks(width).map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect()
+    /// The lines on the screen, control sequences left out.
+    fn drawn(snapshot: &Snapshot, width: usize) -> Vec<String> {
+        let text = Bar::new(false).update(snapshot, width);
+        let plain = text.replace("\u{1b}[K", "").replace("\u{1b}[J", "");
+        plain.lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn draws_a_bar_and_a_line_of_counters() {
-        let lines = drawn(80);
-        let [bar, line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert!(bar.starts_with("[====") && bar.ends_with("] 50/100 50% 480 rows/min"), "{bar}");
-        assert_eq!(line, "throttled 6 (10.0%) | pass 40 fail 10 review 0 error 0 | 8/16 in flight | $0.012");
-        assert_eq!(bar.len(), 80);
+    fn shows_how_far_what_became_what_it_costs_and_what_presses() {
+        let mut all = snapshot();
+        all.next_permit = Some(Duration::from_millis(1_200));
+        all.keys = vec![key("org-a", ""), key("org-b", "waits 2s"), key("org-c", "out: unauthorized")];
+        let lines = drawn(&all, 80);
+        let [bar, counts, pressure, keys] = lines.as_slice() else { panic!("{lines:?}") };
+        assert!(bar.starts_with("[====") && bar.ends_with("] 50/100 50% 480 rows/min eta 7s"), "{bar}");
+        assert_eq!(bar.len(), 79);
+        assert_eq!(counts, "pass 40 fail 10 review 0 error 0 | $0.0123 of $5");
+        assert_eq!(pressure, "8/16 in flight | next permit in 2s | throttled 6 (10.0%)");
+        assert_eq!(keys, "org-a 3/100 | org-b 3/100 (waits 2s) | org-c 3/100 (out: unauthorized)");
     }
 
     #[test]
-    fn respects_a_narrow_terminal() {
-        let lines = drawn(40);
-        let [bar, line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert!(bar.ends_with("] 50/100 50% 480 rows/min") && bar.len() == 40, "{bar}");
-        assert!("throttled 6 (10.0%) | pass 40 fail 10 review".starts_with(line.as_str()), "{line}");
+    fn no_line_reaches_the_edge_at_any_width() {
+        let mut wide = snapshot();
+        wide.paused = Some("connection refused ".repeat(20));
+        wide.keys = (0..40).map(|n| key(&format!("key-{n}-\u{540d}"), "out: unauthorized")).collect();
+        for width in 1..200 {
+            for color in [false, true] {
+                let mut bar = Bar::new(color);
+                let text = bar.update(&wide, width);
+                assert!(bar.lines.iter().all(|line| line.used < width.max(2)), "{width}: {text}");
+                assert!(bar.lines.len() <= 5, "{width}: {text}");
+            }
+        }
+        let lines = drawn(&wide, 80);
+        assert!(lines[2].starts_with("8/16 in flight | throttled 6 (10.0%) | PAUSED: connection refused"));
+        assert!(lines[2].ends_with('\u{2026}'), "{lines:?}");
+        assert!(lines[4].ends_with("| and 37 more"), "{lines:?}");
     }
 
     #[test]
-    fn is_hidden_without_a_terminal_and_still_lets_others_print() {
-        let bar = Bar::on(ProgressDrawTarget::hidden(), 3, true);
-        bar.update(&snapshot());
-        assert!(bar.is_hidden());
-        assert_eq!(bar.suspend(|| 7), 7);
-        bar.finish();
+    fn is_full_only_when_all_is_done() {
+        let at = |done, total| drawn(&Snapshot { done, total, ..Snapshot::default() }, 80).remove(0);
+        assert!(at(0, 0).starts_with("[====") && !at(0, 0).contains('>'));
+        assert!(at(0, 100).starts_with("[    "));
+        assert!(at(99_999, 100_000).contains("=> ] "));
+        assert!(!at(100, 100).contains('>'));
+        assert!(at(u64::MAX, u64::MAX).contains("100%"));
+    }
+
+    #[test]
+    fn draws_over_itself_and_leaves_nothing() {
+        let mut bar = Bar::new(false);
+        assert_eq!(bar.clear(80), "");
+        let first = bar.update(&snapshot(), 80);
+        assert!(first.starts_with('[') && first.ends_with("\u{1b}[K\n\u{1b}[J"), "{first:?}");
+        assert!(bar.update(&snapshot(), 80).starts_with("\r\u{1b}[3A["));
+        let said = bar.above("a key is out", 80);
+        assert!(said.starts_with("\r\u{1b}[3A\u{1b}[Ja key is out\n["), "{said:?}");
+        assert!(bar.above(&"word ".repeat(30), 80).contains("word word\nword "));
+        // Two of the lines stand on two rows each of a terminal that has become half as wide.
+        assert_eq!(bar.clear(40), "\r\u{1b}[5A\u{1b}[J");
+        assert_eq!(bar.finish(80), "\r\u{1b}[3A\u{1b}[J");
+        assert_eq!(bar.finish(80), "");
     }
 }

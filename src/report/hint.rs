@@ -3,8 +3,7 @@
 use crate::model::Reason;
 
 /// What a person can do next about rows with this reason, as one sentence without its full stop; `None` where there
-/// is nothing to do. `row` is one of them, if one is known. For skipped rows the sentence leads to the command that
-/// continues the run, which follows it.
+/// is nothing to do. `row` is one of them, if one is known.
 pub fn hint(reason: Reason, row: Option<u64>) -> Option<String> {
     let row = row.map_or_else(|| "ROW".to_owned(), |row| row.to_string());
     words(reason).map(|words| words.replace("ROW", &row))
@@ -60,10 +59,14 @@ fn words(reason: Reason) -> Option<&'static str> {
         Reason::BadInput => {
             "the record cannot be used: correct it in the input; `verify check` lists such rows"
         }
-        Reason::Budget => "the ceiling is reached: raise --max-cost or --max-calls and continue with",
-        Reason::Deadline => "the time was over: continue with",
-        Reason::Interrupted => "the run was interrupted: continue with",
-        Reason::Stopped => "the run could not go on: mend what the exit line names and continue with",
+        Reason::Budget => {
+            "the ceiling is reached: raise --max-cost or --max-calls and run the same command again"
+        }
+        Reason::Deadline => "the time was over: the same command continues",
+        Reason::Interrupted => "the run was interrupted: the same command continues",
+        Reason::Stopped => {
+            "the run could not go on: mend what the exit line names and run the same command again"
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::base::WallTime;
-use crate::model::{AttemptFact, Event, EventKind};
+use crate::model::{AttemptFact, Event, EventKind, Turn};
 use crate::report::outcome_word;
 
 /// An event as one line of JSON, without a line end: `seq`, `at`, `event`, and what belongs to it. `at` is the civil
@@ -56,7 +56,8 @@ fn attempt(fact: &AttemptFact) -> Value {
         "attempt": ticket.attempt,
         "outcome": outcome_word(fact.ending),
         "ms": millis(fact.took),
-        "retry": fact.is_retry,
+        "retry": fact.turn == Turn::Retry,
+        "repair": fact.turn == Turn::Repair,
         "input": fact.usage.map(|usage| usage.input),
         "cached_input": fact.usage.map(|usage| usage.cached_input),
         "output": fact.usage.map(|usage| usage.output),

@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub attempts: u64,
     /// Requests that were neither first tries, nor throttled, nor repairs.
     pub retries: u64,
+    /// Requests that asked again after an invalid answer.
+    pub repairs: u64,
     /// Replies of status 429.
     pub throttled: u64,
     /// Requests under way.
@@ -126,17 +128,18 @@ impl Snapshot {
         }
     }
 
-    /// What presses on the run: a pause, the next permit, throttling. Empty where nothing does.
+    /// What presses on the run: the next permit, throttling, a pause. Empty where nothing does.
     pub(super) fn pressure_parts(&self) -> Vec<String> {
         let mut parts = Vec::new();
-        if let Some(why) = &self.paused {
-            parts.push(format!("PAUSED: {}", printable(why)));
-        }
         if let Some(wait) = self.next_permit {
             parts.push(format!("next permit in {}", eta_text(wait)));
         }
         if let Some(share) = self.throttled_share().filter(|_| self.throttled > 0) {
             parts.push(format!("throttled {} ({share:.1}%)", self.throttled));
+        }
+        // The last one, since its words may be many.
+        if let Some(why) = &self.paused {
+            parts.push(format!("PAUSED: {}", printable(why)));
         }
         parts
     }
@@ -187,6 +190,9 @@ pub fn plain_line(snapshot: &Snapshot) -> String {
     if snapshot.retries > 0 {
         requests.push(format!("{} retried", snapshot.retries));
     }
+    if snapshot.repairs > 0 {
+        requests.push(format!("{} repaired", snapshot.repairs));
+    }
     requests.push(format!("{}/{} in flight", snapshot.in_flight, snapshot.limit));
     add(requests);
     add(snapshot.pressure_parts());
@@ -203,6 +209,7 @@ struct Line<'a> {
     status: Statuses,
     attempts: u64,
     retries: u64,
+    repairs: u64,
     throttled: u64,
     in_flight: u32,
     limit: u32,
@@ -225,6 +232,7 @@ pub fn json_line(snapshot: &Snapshot) -> String {
         status: snapshot.status.into(),
         attempts: snapshot.attempts,
         retries: snapshot.retries,
+        repairs: snapshot.repairs,
         throttled: snapshot.throttled,
         in_flight: snapshot.in_flight,
         limit: snapshot.limit,

@@ -35,6 +35,8 @@ pub struct Summary {
     pub attempts: u64,
     /// Requests that were neither first tries, nor throttled, nor repairs.
     pub retries: u64,
+    /// Requests that asked again after an invalid answer; text only, not in the object.
+    pub repairs: u64,
     /// Replies of status 429.
     pub throttled: u64,
     /// Samples that were replayed from stored answers.
@@ -45,6 +47,10 @@ pub struct Summary {
     pub cost: Cost,
     /// How long this execution took so far.
     pub wall: Duration,
+    /// Rows that this execution finished; text only, not in the object.
+    pub finished_here: u64,
+    /// Requests that this execution sent; text only, not in the object.
+    pub sent_here: u64,
     /// Rows finished a minute; `None` where nothing is known.
     pub rows_per_minute: Option<f64>,
     /// Requests a minute; text only, not in the object.
@@ -99,6 +105,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The exact part, the estimated part, and what is possible besides.
+    pub(super) fn parts_text(&self) -> String {
+        let Some(spent) = self.spent else { return "cost unknown".to_owned() };
+        let estimated = self.estimated.unwrap_or_default();
+        let exact = Money::from_pico(spent.pico().saturating_sub(estimated.pico()));
+        let possible = self.possible.map_or_else(|| "an unknown sum".to_owned(), |sum| format!("${sum}"));
+        format!("${exact} exact, ${estimated} estimated, {possible} possible")
+    }
+
     /// The cost that `totals` tells of: unknown as soon as the cost of one attempt is.
     pub fn of(totals: &Totals, possible: Option<Money>, ceiling: Option<Money>) -> Self {
         let known = |amount| (!totals.unpriced).then_some(amount);

@@ -31,6 +31,7 @@ impl Driven {
         last.tokens = totals.tokens;
         last.attempts = totals.attempts;
         last.retries = totals.retries;
+        last.repairs = totals.repairs;
         last.throttled = totals.throttled;
         last.spent = (!totals.unpriced).then_some(totals.spent);
         last.to_store_json()

@@ -7,10 +7,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::base::{Clock, Moment, SystemClock};
-use crate::model::{AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status};
+use crate::base::{Clock, CrashPoint, Moment, SystemClock};
+use crate::model::{
+    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
+};
 use crate::policy::{
-    Assignment, Ceiling, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
+    Assignment, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
 use crate::provider::learn;
 use crate::report::Snapshot;
@@ -21,7 +23,7 @@ use crate::run::error::RunError;
 use crate::run::feed::{Batch, Feed, RowLoad};
 use crate::run::follow::Finishing;
 use crate::run::live::Bus;
-use crate::run::stop::{StopSignal, Stops, cause_of_halt, words};
+use crate::run::stop::{StopSignal, Stops, cause_of_halt, needed_in_words, words};
 use crate::run::worker::{Done, Job, Worker};
 use crate::store::{Entry, StoreError, Writer, Written};
 
@@ -55,7 +57,7 @@ pub(super) struct Driver<'a> {
     pub(super) feed: Feed,
     pub(super) writer: &'a Writer,
     pub(super) commits: mpsc::UnboundedReceiver<Commit>,
-    pub(super) stops: Stops,
+    pub(super) stops: &'a mut Stops,
     pub(super) credentials: &'a Credentials,
     pub(super) make_worker: Option<MakeWorker<'a>>,
     pub(super) worker: Option<Arc<Worker>>,
@@ -240,11 +242,13 @@ impl Driver<'_> {
     fn on_commit(&mut self, now: Moment, rows: Vec<u64>) {
         for row in rows {
             if row == LEASE {
+                CrashPoint::LeaseTaken.pass();
                 if let Some(lease) = self.leases.pop_front() {
                     self.scheduler.on_lease(lease);
                 }
                 continue;
             }
+            CrashPoint::RowDone.pass();
             self.scheduler.on_durable(row);
             if let Some(finishing) = &self.finishing_rows {
                 finishing.add(row);
@@ -316,6 +320,7 @@ impl Driver<'_> {
             self.scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
             return;
         }
+        CrashPoint::DrawNoted.pass();
         let handle = self.tasks.spawn(worker.attempt(job.clone()));
         self.running.insert(handle.id(), (job, now));
     }
@@ -360,15 +365,16 @@ impl Driver<'_> {
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);
         if !was_sent {
+            self.draws.iter_mut().for_each(|draws| draws.void(self.run, ticket));
             return;
         }
         record.ending = ruling.ending;
         record.possible = ruling.possible;
         let throttled = ruling.ending == Ending::Throttled;
-        let mut is_retry = false;
+        let mut tried = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
             let bit = 1_u128 << (ticket.sample % 128);
-            is_retry = live.tried & bit != 0 && !throttled && !record.repair;
+            tried = live.tried & bit != 0;
             if !throttled {
                 live.tried |= bit;
             }
@@ -398,7 +404,7 @@ impl Driver<'_> {
             estimated: record.estimated,
             cost: record.cost,
             replied: record.http_status.is_some(),
-            is_retry,
+            turn: Turn::of(throttled, record.repair, tried),
         };
         self.scheduler.on_unkept();
         self.writer.push(None, Entry::Attempt { run: self.run, record });
@@ -433,9 +439,9 @@ impl Driver<'_> {
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
                 self.settles_until = self.settles_until.max(until.after(SETTLING));
-                let key = label(key);
-                let until = Some(self.clock.wall().after(wait));
-                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });
+                let (key, noted) = (label(key), self.clock.wall());
+                let until = Some(noted.after(wait));
+                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), noted, until });
                 EventKind::KeyWaits { key, wait }
             }
             Notice::KeyCools { key, message, .. } => EventKind::KeyCools { key: label(key), message },
@@ -453,16 +459,10 @@ impl Driver<'_> {
             Notice::OutageBegins { message } => EventKind::OutageBegins { message },
             Notice::OutageEnds => EventKind::OutageEnds,
             Notice::Stopping(halt) => {
+                let mut is_told = false;
                 if let Halt::Ceiling { which, needed, left } = &halt {
-                    self.needed = Some(match which {
-                        Ceiling::Cost => {
-                            format!("the next row may cost ${}, and ${} is left", needed.money, left.money)
-                        }
-                        Ceiling::Calls => format!(
-                            "the next row needs {} requests, and {} are left",
-                            needed.calls, left.calls
-                        ),
-                    });
+                    // A row that had begun may have been given up before.
+                    is_told = self.needed.replace(needed_in_words(*which, *needed, *left)).is_some();
                 }
                 let halt = match halt {
                     Halt::Outage { .. } => Halt::Outage { message: self.bus.last_failure.clone() },
@@ -471,7 +471,7 @@ impl Driver<'_> {
                 if let Some(cause) = cause_of_halt(&halt, self.settings, &*self.clock, &self.last_fault) {
                     self.stop_for(cause);
                 }
-                if self.cause == Some(StopCause::ClosedOutput) {
+                if is_told || self.cause == Some(StopCause::ClosedOutput) {
                     // Whoever closed the output does not want to be told about it.
                     return;
                 }

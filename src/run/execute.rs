@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::answer::Reader as AnswerReader;
-use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
+use crate::base::{Clock, CrashPoint, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
 use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
@@ -23,9 +23,10 @@ use crate::run::decisions::Decisions;
 use crate::run::draws::Draws;
 use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
+use crate::run::earlier::Earlier;
 use crate::run::error::RunError;
 use crate::run::feed::{Feed, FeedPlan};
-use crate::run::finish::{follow, write};
+use crate::run::finish::{follow, replaced_run, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
@@ -33,7 +34,7 @@ use crate::run::join::EachRow;
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::seen::SeenRequests;
-use crate::run::stop::{StopSender, Stops, ending_word};
+use crate::run::stop::{LateStop, StopSender, Stops, ending_word};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
@@ -131,8 +132,8 @@ pub struct Ended {
 /// What is called back on the way.
 #[expect(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Hooks<'h> {
-    /// The run is known; whether it is continued.
-    pub opened: &'h mut dyn FnMut(&RunRecord, bool),
+    /// The run is known; whether it is continued, and the run of another job whose output this one replaces.
+    pub opened: &'h mut dyn FnMut(&RunRecord, bool, Option<&RunRecord>),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
     /// Each row with what became of it, at the end of the execution, in the order of the rows; where somebody wants to
@@ -147,14 +148,15 @@ pub struct Hooks<'h> {
 /// What keeps a run from beginning, or from writing its output at all: see [`RunError`].
 pub fn execute(
     plan: &Plan,
-    (stop, stops): (StopSender, Stops),
+    (stop, mut stops): (StopSender, Stops),
     clock: &Arc<SystemClock>,
     observer: &mut dyn Observer,
     hooks: &mut Hooks<'_>,
 ) -> Result<Ended, RunError> {
     let begun = clock.now();
     let opened = open(plan, clock.wall())?;
-    (hooks.opened)(&opened.record, opened.continued);
+    let replaced = replaced_run(plan, &opened)?;
+    (hooks.opened)(&opened.record, opened.continued, replaced.as_ref());
     let (commit_sender, commits) = mpsc::unbounded_channel::<Commit>();
     let writer = Writer::start(
         &opened.store,
@@ -166,19 +168,24 @@ pub fn execute(
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
     let follow = follow(&work, stop, hooks.row.is_some())?;
-    let driven = drive(&work, &writer, commits, stops, observer, follow.as_ref().map(Follow::finishing));
-    let followed = follow.and_then(Follow::finish);
+    let driven = drive(&work, &writer, commits, &mut stops, observer, follow.as_ref().map(Follow::finishing));
+    let mut late = LateStop::new(&mut stops, &**clock);
+    let cause = driven.as_ref().ok().and_then(|driven| driven.cause.as_ref());
+    let followed = follow.map(|follow| follow.finish(&mut late, cause)).transpose();
     let mut driven = driven?;
+    let followed = followed?.flatten();
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone(), followed, hooks.row.take())?;
+    let written = write(&work, driven.cause.clone(), followed, late, hooks.row.take())?;
     let closed = writer.close();
+    CrashPoint::WriterClosed.pass();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
     // Everything that was drawn is settled now, on disk.
     store.end_lease(seq)?;
+    CrashPoint::LeaseEnded.pass();
     Draws::forget(&plan.state, seq);
     let possible = store.book(seq)?.possible;
     let ended = Ended {
@@ -204,9 +211,12 @@ pub fn execute(
     let is_early = plan.probe.is_some() && written.cause.is_none() && ended.open > 0;
     let ending = if is_early { "stopped" } else { ending_word(written.cause.as_ref()) };
     store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
+    CrashPoint::RunClosed.pass();
     store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
     store.save_summary(seq, &(hooks.summarize)(&ended))?;
+    CrashPoint::SummaryStored.pass();
     store.close()?;
+    CrashPoint::StoreCheckpointed.pass();
     closed.map_err(RunError::Writer)?;
     drop(opened.lock);
     Ok(ended)
@@ -226,12 +236,14 @@ fn drive(
     work: &Work<'_>,
     writer: &Writer,
     commits: mpsc::UnboundedReceiver<Commit>,
-    stops: Stops,
+    stops: &mut Stops,
     observer: &mut dyn Observer,
     finishing: Option<Finishing>,
 ) -> Result<Driven, RunError> {
     let Work { plan, opened, judge, clock, begun } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
+    let finished = finished_rows(opened, settings)?;
+    let earlier = Earlier::of(opened, &finished);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,
         header: plan.checked.header.clone(),
@@ -242,7 +254,7 @@ fn drive(
         run: record.seq,
         previous: opened.previous,
         continued: opened.continued,
-        finished: finished_rows(opened, settings)?,
+        finished,
         price: plan.price,
         fixed_bytes: fixed_bytes(settings),
         output_tokens: output_limit(&settings.call),
@@ -280,7 +292,7 @@ fn drive(
         make_worker: Some(make_worker),
         worker: None,
         learned: Arc::new(store.learned(&settings.call.endpoint, &settings.call.model)?),
-        bus: Bus::new(observer, plan.checked.selected),
+        bus: Bus::new(observer, plan.checked.selected, earlier),
         loads: HashMap::new(),
         finishing: HashMap::new(),
         finishing_rows: finishing,
@@ -330,7 +342,8 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     for (at, label) in plan.credentials.labels().iter().enumerate() {
         let key = settings.keys.get(at);
         let own = key.map_or(0, |key| key.concurrency);
-        let wait = store.key_wait(&call.endpoint, label)?.map(|until| until.since(clock.wall()));
+        let wall = clock.wall();
+        let wait = store.key_wait(&call.endpoint, label, wall)?.map(|until| until.since(wall));
         keys.push(KeyConfig {
             concurrency: if own == 0 { limits.concurrency } else { own.min(limits.concurrency) },
             // The built-in provider bears anything.
@@ -338,9 +351,10 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
             requests_a_minute: key.map_or(0, |key| key.rpm),
             tokens_a_minute: key.map_or(0, |key| key.tpm),
             sent_before,
-            // The built-in provider needs no canary.
+            // The built-in provider needs no canary. Where the system prompt is cached, the first request of each
+            // execution goes alone: it writes what the others then read.
             answered: call.provider == ProviderKind::Mock
-                || store.answered(&call.endpoint, &call.model, label)?,
+                || (!call.marks_cache() && store.answered(&call.endpoint, &call.model, label)?),
             waits_until: wait.filter(|wait| !wait.is_zero()).map(|wait| clock.now().after(wait)),
         });
     }

@@ -33,6 +33,10 @@ impl FinishedRows {
         self.words[word] |= bit;
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     pub(super) fn contains(&self, row: u64) -> bool {
         let (word, bit) = Self::place(row);
         self.words.get(word).is_some_and(|have| have & bit != 0)

@@ -1,6 +1,6 @@
 //! What the rows of a run have become, added up.
 
-use crate::model::{AttemptFact, AttemptRecord, Ending, RowResult, Status, Totals};
+use crate::model::{AttemptFact, AttemptRecord, Ending, RowResult, Status, Totals, Turn};
 use crate::output::OutputError;
 use crate::report::FailureGroups;
 use crate::store::RowHistory;
@@ -54,7 +54,7 @@ fn count(history: &RowHistory, totals: &mut Totals) {
             estimated: attempt.estimated,
             cost: attempt.cost,
             replied: attempt.http_status.is_some(),
-            is_retry: !is_first && !throttled && !attempt.repair,
+            turn: Turn::of(throttled, attempt.repair, !is_first),
         });
     }
 }

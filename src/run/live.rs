@@ -7,6 +7,7 @@ use crate::base::{Clock, Moment, SystemClock};
 use crate::model::{Event, EventKind, Limits, Totals};
 use crate::policy::{KeyState, Scheduler};
 use crate::report::{KeyLine, Latencies, Rate, Snapshot, eta_text};
+use crate::run::earlier::Earlier;
 
 /// The most failures that are told with their whole text.
 const MOST_TOLD: usize = 50;
@@ -25,7 +26,10 @@ pub trait Observer {
 pub(super) struct Bus<'o> {
     observer: &'o mut dyn Observer,
     seq: u64,
+    /// Counts of this execution.
     pub(super) totals: Totals,
+    /// What went before it.
+    earlier: Earlier,
     pub(super) latency: Latencies,
     /// What failed last, for an outage's reason.
     pub(super) last_failure: String,
@@ -36,11 +40,12 @@ pub(super) struct Bus<'o> {
 }
 
 impl<'o> Bus<'o> {
-    pub(super) fn new(observer: &'o mut dyn Observer, total: u64) -> Self {
+    pub(super) fn new(observer: &'o mut dyn Observer, total: u64, earlier: Earlier) -> Self {
         Self {
             observer,
             seq: 0,
             totals: Totals::default(),
+            earlier,
             latency: Latencies::new(),
             last_failure: String::new(),
             told: HashSet::new(),
@@ -85,8 +90,11 @@ impl<'o> Bus<'o> {
         limits: &Limits,
         oldest_sent: Option<Moment>,
     ) -> Snapshot {
-        let done = self.totals.done();
-        self.rate.record(now, done);
+        let here = self.totals.status.total();
+        let done = self.earlier.done + here;
+        // What earlier executions finished says nothing of the pace of this one.
+        self.rate.record(now, here);
+        let totals = self.earlier.totals.plus(&self.totals);
         let keys: Vec<KeyLine> = labels
             .iter()
             .enumerate()
@@ -105,16 +113,17 @@ impl<'o> Bus<'o> {
             at: clock.wall(),
             done,
             total: self.total,
-            status: self.totals.status,
-            reason: self.totals.reason.clone(),
-            replayed: self.totals.replayed,
-            tokens: self.totals.tokens,
-            attempts: self.totals.attempts,
-            retries: self.totals.retries,
-            throttled: self.totals.throttled,
+            status: totals.status,
+            reason: totals.reason,
+            replayed: totals.replayed,
+            tokens: totals.tokens,
+            attempts: totals.attempts,
+            retries: totals.retries,
+            repairs: totals.repairs,
+            throttled: totals.throttled,
             in_flight,
             limit,
-            spent: (!self.totals.unpriced).then_some(self.totals.spent),
+            spent: (!totals.unpriced).then_some(totals.spent),
             ceiling: limits.max_cost,
             rows_per_minute: self.rate.per_minute(now),
             eta: self.rate.eta(now, self.total.saturating_sub(done)),

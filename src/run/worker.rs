@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::base::{Clock, Moment, Money, Redactor, RunId, SystemClock, WallTime};
+use crate::base::{Clock, CrashPoint, Moment, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
     AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, ReplyContent,
@@ -83,6 +83,7 @@ impl Worker {
         }
         let body = self.codec.encode(&job.prompt, &job.learned, job.repair.as_deref());
         let ticket = job.assignment.ticket;
+        CrashPoint::CallSending.pass();
         let reply = match &self.line {
             Line::Http { http, endpoints } => match endpoints.get(job.assignment.key) {
                 Some(endpoint) => {
@@ -97,6 +98,7 @@ impl Worker {
                 body: model.reply(&body, ticket.sample).into(),
             }),
         };
+        CrashPoint::CallAnswered.pass();
         let took = self.clock.now().since(begun);
         self.read(&job, reply, took)
     }

@@ -87,6 +87,17 @@ impl Store {
         raw.into_iter().map(|raw| raw.into_record(self)).collect()
     }
 
+    /// The run whose last execution was the last to write this file, going by the summaries; `None` where no run of
+    /// this store has.
+    pub fn last_writer(&self, file: &str) -> Result<Option<RunRecord>, StoreError> {
+        let sql = format!(
+            "{SELECT} WHERE ended IS NOT NULL AND summary IS NOT NULL \
+             AND EXISTS (SELECT 1 FROM json_each(summary, '$.files') WHERE value = ?1) \
+             ORDER BY ended DESC, seq DESC LIMIT 1"
+        );
+        self.one_run(&sql, [file])
+    }
+
     /// The run that `text` names: an id, the beginning of one (4 characters or more), or `last` for the newest.
     ///
     /// Errors: [`StoreError::UnknownRun`], [`StoreError::NoRuns`], [`StoreError::AmbiguousRun`],
@@ -181,6 +192,19 @@ impl Store {
             Ok(number)
         };
         write().map_err(|source| self.about_run(seq, source))
+    }
+
+    /// When the run's newest execution began; when the run was opened, if none has.
+    pub fn execution_started(&self, run: &RunRecord) -> Result<WallTime, StoreError> {
+        self.connection
+            .query_row(
+                "SELECT started FROM executions WHERE run = ?1 AND number = ?2",
+                params![signed(run.seq), run.executions],
+                |row| row.get(0),
+            )
+            .optional()
+            .map(|started| started.map_or(run.started, WallTime))
+            .map_err(|source| self.sqlite(source))
     }
 
     /// Whether an execution other than number `execution` of run `seq` was at work after `since`, so that requests
@@ -353,6 +377,7 @@ mod tests {
                 summary: None,
             }
         );
+        assert_eq!(store.execution_started(&opened).unwrap(), opened.started);
         assert_eq!(store.begin_execution(1, 4_242, WallTime(2_000)).unwrap(), 1);
         store.finish_execution(1, "finished", false, "{\"done\":3}", WallTime(3_000)).unwrap();
         let ended = store.find_run("last").unwrap();
@@ -361,6 +386,7 @@ mod tests {
 
         assert_eq!(store.begin_execution(1, 4_243, WallTime(4_000)).unwrap(), 2);
         let again = store.find_run("last").unwrap();
+        assert_eq!(store.execution_started(&again).unwrap(), WallTime(4_000));
         assert_eq!((again.ended, again.ending, again.unfinished, again.executions), (None, None, true, 2));
         assert!(matches!(store.begin_execution(9, 1, WallTime(0)), Err(StoreError::UnknownRun { .. })));
         assert!(store.finish_execution(9, "x", true, "{}", WallTime(0)).is_err());
@@ -395,6 +421,25 @@ mod tests {
         assert!(matches!(store.find_run("019"), Err(StoreError::ShortRun { .. })));
         assert!(matches!(store.find_run("ffff"), Err(StoreError::UnknownRun { .. })));
         assert!(matches!(store.find_run("____"), Err(StoreError::UnknownRun { .. })));
+    }
+
+    #[test]
+    fn the_last_writer_of_a_file_is_found() {
+        let (_dir, store) = store();
+        let wrote = |job, ended, files: &str| {
+            let run = store.create_run(&new_run(job, ended)).unwrap();
+            store.begin_execution(run.seq, 1, WallTime(ended)).unwrap();
+            store.finish_execution(run.seq, "finished", false, "{}", WallTime(ended)).unwrap();
+            store.save_summary(run.seq, &format!("{{\"files\":{files}}}")).unwrap();
+        };
+        assert_eq!(store.last_writer("/a").unwrap(), None);
+        wrote(1, 9_000, "[\"/b\",\"/a\"]");
+        wrote(2, 5_000, "[\"/a\"]");
+        wrote(3, 9_500, "[\"/a.partial\"]");
+        wrote(4, 9_600, "[]");
+        store.create_run(&new_run(5, 9_700)).unwrap();
+        let seq = |file| store.last_writer(file).unwrap().map(|run| run.seq);
+        assert_eq!((seq("/a"), seq("/b"), seq("/a.partial"), seq("a")), (Some(1), Some(1), Some(3), None));
     }
 
     #[test]

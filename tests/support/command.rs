@@ -26,6 +26,7 @@ pub(crate) struct Verify {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     stdin: Vec<u8>,
+    ignored: Option<&'static str>,
     patience: Duration,
 }
 
@@ -35,9 +36,14 @@ impl Verify {
         Self::within(Arc::new(TempDir::new().unwrap()))
     }
 
+    /// A call in the directory of another one, which goes on owning it.
+    pub(crate) fn beside(running: &Running) -> Self {
+        running.again.again()
+    }
+
     fn within(directory: Arc<TempDir>) -> Self {
         let (arguments, variables, stdin) = (Vec::new(), Vec::new(), Vec::new());
-        Self { directory, arguments, variables, stdin, patience: PATIENCE }
+        Self { directory, arguments, variables, stdin, ignored: None, patience: PATIENCE }
     }
 
     /// Another call in the same directory: no arguments, variables or stdin yet.
@@ -92,6 +98,12 @@ impl Verify {
         self
     }
 
+    /// Starts it with this signal ignored, as `nohup` and shells do; its name without `SIG`.
+    pub(crate) fn ignoring(mut self, signal: &'static str) -> Self {
+        self.ignored = Some(signal);
+        self
+    }
+
     /// Waits longer, or less long, than a minute.
     pub(crate) fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -105,7 +117,15 @@ impl Verify {
 
     /// Starts it.
     pub(crate) fn spawn(&self) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verify"));
+        let mut command = match self.ignored {
+            None => Command::new(env!("CARGO_BIN_EXE_verify")),
+            Some(signal) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "trap '' \"$1\"; shift; exec \"$@\"", "sh", signal]);
+                shell.arg(env!("CARGO_BIN_EXE_verify"));
+                shell
+            }
+        };
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy().to_ascii_uppercase();
             let read = ["VERIFY_", "GITHUB_", "XDG_", "OTEL_"].iter().any(|start| text.starts_with(start))
@@ -200,6 +220,16 @@ impl Running {
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
+    }
+
+    /// Its working directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.again.directory()
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
     /// Another call in the same directory.

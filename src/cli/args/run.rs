@@ -34,20 +34,25 @@ pub(crate) struct RunArgs {
 const EXAMPLES: &str = "\
 Examples:
   Rehearse without a provider:
-    verify run in.csv --provider mock --prompt 'Is {{ text }} spam?' --column spam=boolean
+    verify run in.csv --provider mock --prompt 'Is {{ text }} spam?' \\
+      --column spam=boolean
   A real model, eight requests at once:
-    verify run in.jsonl --model gpt-5.4-mini --prompt-file prompt.txt --schema schema.json --concurrency 8
+    verify run in.jsonl --model gpt-5.4-mini --prompt-file prompt.txt \\
+      --schema schema.json --concurrency 8
   A server of your own:
-    verify run in.jsonl --model qwen --base-url http://127.0.0.1:8000/v1 --prompt 'Translate: {{ text }}'
+    verify run in.jsonl --model qwen --base-url http://127.0.0.1:8000/v1 \\
+      --prompt 'Translate: {{ text }}'
   What it will take, without and with a look at 20 rows:
     verify run in.csv --dry-run
     verify run in.csv --probe 20
   Everything in verify.toml, a part of the rows:
     verify run in.csv --rows 5-20,31
-The same command again continues a run that was stopped, and pays for nothing twice.
+The same command again continues a run that was stopped, and pays for nothing
+twice.
 
-Exit codes: 0 all rows finished and every gate holds; 1 too many `fail` rows; 2 command, configuration or input;
-3 too many rows to review; 4 too many `error` or `skipped` rows; 5 stopped by a limit; 6 could not go on;
+Exit codes: 0 all rows finished and every gate holds; 1 too many `fail` rows;
+2 command, configuration or input; 3 too many rows to review; 4 too many
+`error` or `skipped` rows; 5 stopped by a limit; 6 could not go on;
 129, 130, 143, 141 stopped by a signal or a closed output.";
 
 pub(super) fn command() -> Command {

@@ -16,6 +16,12 @@ use crate::store::Store;
 
 /// Writes a run's output again. Returns the exit code.
 pub(super) fn run(args: &ExportArgs, context: &Context) -> Result<u8, Failure> {
+    let Some(output) = &args.output else {
+        return Err(Failure::usage(format!(
+            "export needs a place for the rows: add -o FILE, or -o - for standard output, as in `verify export {} -o out.jsonl`",
+            args.run
+        )));
+    };
     let state = context.state_to_read(args.state.as_deref());
     let store = Store::open_existing(&state)?;
     let run = store.find_run(&args.run)?;
@@ -26,7 +32,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::unable(format!("the settings of run {} cannot be read: update verify", run.id)));
     };
     let source = Source::new(record.input.whole());
-    let path = Some(&args.output).filter(|path| path.as_os_str() != "-").cloned();
+    let path = Some(output).filter(|path| path.as_os_str() != "-").cloned();
     let same = match source.settings().format {
         InputFormat::Csv { delimiter } => OutputFormat::Csv { delimiter },
         InputFormat::Jsonl => OutputFormat::Jsonl,

@@ -22,9 +22,13 @@ the same answer. The first line on stdout is a JSON object with its addresses. G
 POST /reset clears that. It runs until it is interrupted.";
 
 const EXAMPLE: &str = "\
-Example: a provider that takes 200 ms, 50 requests a second and 5 at once, and fails now and then
-  verify mock --port 8000 --latency 200ms --jitter 50ms --rate-limit 50/s --concurrency-limit 5 --error-rate 0.05
-  verify run in.jsonl --provider openai --base-url http://127.0.0.1:8000/v1 --model mock";
+Examples:
+  A provider that takes 200 ms, 50 requests a second and 5 at once, and fails
+  now and then, and a run against it:
+    verify mock --port 8000 --latency 200ms --jitter 50ms --rate-limit 50/s \\
+      --concurrency-limit 5 --error-rate 0.05
+    verify run in.jsonl --model m --base-url http://127.0.0.1:8000/v1 \\
+      --prompt 'Is {{ text }} spam?' --column spam=boolean";
 
 /// What `verify mock` takes.
 #[derive(Debug, Clone, clap::Args)]

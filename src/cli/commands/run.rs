@@ -20,7 +20,10 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{
+    Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, RunError, execute, stops,
+};
+use crate::store::RunRecord;
 
 /// Runs the command. Returns the gate's exit code.
 pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
@@ -85,15 +88,14 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let watch = Watch::start(sender.clone())
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let (color, dumb) = looks(args, context);
-    let mut watcher = terminal.watcher(args.progress, total, color, args.quiet, dumb).verbose(args.verbose);
+    let mut watcher = terminal.watcher(args.progress, color, args.quiet, dumb).verbose(args.verbose);
     let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
-    let mut opened = |record: &crate::store::RunRecord, continued: bool| {
+    let mut opened = |record: &RunRecord, continued: bool, replaced: Option<&RunRecord>| {
         if let Some(log) = &log {
             log.borrow_mut().begin(record, continued);
         }
-        if continued && !args.quiet {
-            let execution = record.executions + 1;
-            terminal.say(&format!("continuing run {} (execution {execution})", record.id));
+        if !args.quiet {
+            greet(context, &settings, record, continued, replaced);
         }
     };
     let sees_rows = pipeline.sees_rows();
@@ -104,7 +106,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
-    let ended = ended?;
+    let ended = ended.inspect_err(|error| say_how_to_go_on(error, context, &command))?;
     if let Some(amount) = ended.forgiven {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
@@ -128,6 +130,35 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
 fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
     if let Some(config) = config.filter(|_| !args.quiet) {
         context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
+    }
+}
+
+/// What a summary would say, of a run that was stopped too late to have one.
+fn say_how_to_go_on(error: &RunError, context: &Context, command: &str) {
+    if matches!(error, RunError::Interrupted(_)) {
+        context.terminal.say(&format!("continue  {}", printable(command)));
+    }
+}
+
+/// Says which run this is, and whose output it replaces.
+fn greet(
+    context: &Context,
+    settings: &Settings,
+    record: &RunRecord,
+    continued: bool,
+    replaced: Option<&RunRecord>,
+) {
+    if continued {
+        let execution = record.executions + 1;
+        context.terminal.say(&format!("continuing run {} (execution {execution})", record.id));
+    }
+    if let Some(run) = replaced {
+        let file = settings.output.path.as_deref().unwrap_or(Path::new("the output"));
+        context.terminal.warn(&format!(
+            "{} is the output of another job (run {}) and will be replaced: -o FILE keeps both",
+            file.display(),
+            run.id
+        ));
     }
 }
 
@@ -275,7 +306,8 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
     let minutes = ended.wall.as_secs_f64() / 60.0;
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts are far below 2^53")]
     let rate = |count: u64| (minutes > 0.0 && count > 0).then(|| count as f64 / minutes);
-    let asks = ended.open > 0 || ended.exit.code == Failure::UNABLE;
+    // Where the output is not in its place, the same command puts it there, whether or not rows are left.
+    let asks = ended.open > 0 || matches!(ended.exit.code, Failure::UNABLE | 129 | 130 | 143);
     Summary {
         run: ended.run,
         execution: ended.execution.into(),
@@ -291,11 +323,14 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         exit: Some(Exit { code: ended.exit.code, why: why(ended) }),
         attempts: totals.attempts,
         retries: totals.retries,
+        repairs: totals.repairs,
         throttled: totals.throttled,
         replayed: totals.replayed,
         tokens: totals.tokens,
         cost: Cost::of(totals, ended.possible, settings.limits.max_cost),
         wall: ended.wall,
+        finished_here: ended.finished_here,
+        sent_here: ended.sent_here,
         rows_per_minute: rate(ended.finished_here),
         requests_per_minute: rate(ended.sent_here),
         latency: Latency { p50: ended.latencies.p50(), p95: ended.latencies.p95() },

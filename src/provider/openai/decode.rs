@@ -87,7 +87,7 @@ impl Reader<'_> {
         match choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default() {
             "length" | "max_tokens" | "model_length" => ReplyContent::Truncated(text),
             "content_filter" | "content_filtered" | "sensitive" => ReplyContent::Filtered(filtered(choice)),
-            reason @ ("error" | "insufficient_system_resource" | "network_error") => {
+            reason @ ("error" | "abort" | "insufficient_system_resource" | "network_error") => {
                 self.failing.unsaid(&format!("the server stopped the answer with finish_reason {reason}"))
             }
             _ if !text.trim().is_empty() => ReplyContent::Text(text),

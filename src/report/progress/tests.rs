@@ -11,6 +11,7 @@ fn snapshot() -> Snapshot {
         status: StatusCounts { pass: 100, fail: 10, review: 4, error: 6, skipped: 0 },
         attempts: 130,
         retries: 4,
+        repairs: 2,
         throttled: 6,
         in_flight: 16,
         limit: 16,
@@ -30,7 +31,7 @@ fn a_plain_line_says_what_matters() {
     assert_eq!(
         plain_line(&snapshot()),
         "120/1000 rows (12%); pass 100, fail 10, review 4, error 6; 480 rows/min, eta 1m 50s; \
-         130 sent, 4 retried, 16/16 in flight; throttled 6 (4.6%); $0.0123 of $5"
+         130 sent, 4 retried, 2 repaired, 16/16 in flight; throttled 6 (4.6%); $0.0123 of $5"
     );
     let start = Snapshot { total: 5, limit: 16, ..Snapshot::default() };
     assert_eq!(plain_line(&start), "0/5 rows (0%); 0 sent, 0/16 in flight; cost unknown");
@@ -48,7 +49,7 @@ fn a_plain_line_names_pauses_and_keys_and_stays_one_line() {
     ];
     let line = plain_line(&pressed);
     assert!(
-        line.contains("PAUSED: 503\\n\\u{1b}[2Joverloaded, next permit in 12s, throttled 6 (4.6%)"),
+        line.contains("next permit in 12s, throttled 6 (4.6%), PAUSED: 503\\n\\u{1b}[2Joverloaded"),
         "{line}"
     );
     assert!(line.contains("; org-a 3/100, org-b 0 (waits 12s); "), "{line}");
@@ -62,7 +63,7 @@ fn a_json_line_has_exact_numbers() {
         concat!(
             r#"{"at":"2026-09-21T14:13:20.250Z","done":120,"total":1000,"#,
             r#""status":{"pass":100,"fail":10,"review":4,"error":6,"skipped":0},"#,
-            r#""attempts":130,"retries":4,"throttled":6,"in_flight":16,"limit":16,"#,
+            r#""attempts":130,"retries":4,"repairs":2,"throttled":6,"in_flight":16,"limit":16,"#,
             r#""spent_usd":0.0123,"ceiling_usd":5,"rows_per_minute":480,"eta_s":110,"next_permit_s":null,"#,
             r#""paused":null,"oldest_in_flight_ms":2300,"#,
             r#""keys":[{"label":"default","in_flight":16,"limit":0,"state":""}]}"#

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::base::Money;
 use crate::model::{Reason, Status};
 use crate::report::layout::{Paint, push_hanging};
-use crate::report::measure::{counted, grouped, latency_text, money_text, rate_text};
+use crate::report::measure::{counted, grouped, latency_text, rate_text};
 use crate::report::{Cost, FailureGroup, FailureGroups, Summary, hint, printable};
 
 /// Messages shown for one reason.
@@ -42,9 +42,16 @@ impl Table<'_> {
         if let Some(rows) = input.rows.filter(|rows| *rows != input.selected) {
             let _ = write!(head, " of {}", grouped(rows));
         }
-        let word = if self.summary.ended.is_some() { " in " } else { ", running for " };
-        head.push_str(word);
-        head.push_str(&latency_text(self.summary.wall));
+        let took = latency_text(self.summary.wall);
+        let _ = match (self.summary.ended, self.summary.execution) {
+            (None, _) => write!(head, ", running for {took}"),
+            (Some(_), 0 | 1) => write!(head, " in {took}"),
+            // The rows are the run's, the time is not.
+            (Some(_), number) => {
+                let here = grouped(self.summary.finished_here);
+                write!(head, ", {here} of them in execution {number} in {took}")
+            }
+        };
         self.paint.bold(&head) + "\n"
     }
 
@@ -122,7 +129,10 @@ impl Table<'_> {
         }
         let mut sections: Vec<_> = sections.into_iter().collect();
         sections.retain(|(reason, _)| hint(*reason, None).is_some());
-        sections.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        // Skipped rows come last: what stopped the run stands among the others.
+        sections.sort_by_key(|(reason, (count, _))| {
+            (status_of(*reason) == Status::Skipped, std::cmp::Reverse(*count))
+        });
         let digits = sections.iter().map(|(_, (count, _))| grouped(*count).len()).max().unwrap_or(1);
         let mut text = String::new();
         for (reason, (count, groups)) in sections {
@@ -132,10 +142,6 @@ impl Table<'_> {
             let _ = writeln!(text, "{lead}{}", self.paint.status(status_of(reason), count, reason.as_str()));
             self.push_groups(&mut text, &groups, lead.len());
             push_hanging(&mut text, &format!("{}hint: ", " ".repeat(lead.len() + 2)), &advice, self.width);
-            if status_of(reason) == Status::Skipped {
-                let command = self.summary.resume.as_deref().map_or("the same command".to_owned(), printable);
-                let _ = writeln!(text, "{}{command}", " ".repeat(lead.len() + 8));
-            }
         }
         if text.is_empty() { text } else { self.paint.bold("To look at") + "\n" + &text }
     }
@@ -169,40 +175,17 @@ impl Table<'_> {
         let mut push = |name: &str, value: &str| {
             push_hanging(&mut text, &format!("  {name:<8}  "), value, self.width);
         };
-        let mut requests = format!(
-            "{} sent, {}, {} throttled",
-            grouped(summary.attempts),
-            if summary.retries == 1 {
-                "1 retry".to_owned()
-            } else {
-                format!("{} retries", grouped(summary.retries))
-            },
-            grouped(summary.throttled)
-        );
-        if summary.replayed > 0 {
-            let _ = write!(requests, "; {} replayed", counted(summary.replayed, "answer"));
-        }
-        push("requests", &requests);
+        push("requests", &requests_text(summary));
         push("tokens", &tokens_text(summary));
         push("cost", &cost_text(&summary.cost, summary.status.pass, summary.attempts));
-        let mut time = latency_text(summary.wall);
-        for (rate, noun) in [(summary.rows_per_minute, "rows"), (summary.requests_per_minute, "requests")] {
-            if let Some(rate) = rate {
-                let _ = write!(time, ", {} {noun}/min", rate_text(rate));
-            }
-        }
-        push("time", &time);
+        push("time", &time_text(summary));
         if let (Some(p50), Some(p95)) = (summary.latency.p50, summary.latency.p95) {
             push("latency", &format!("p50 {}, p95 {}", latency_text(p50), latency_text(p95)));
         }
         for (index, file) in summary.files.iter().enumerate() {
             push(if index == 0 { "files" } else { "" }, &printable(file));
         }
-        let mut run = format!("{}, execution {}", summary.run, summary.execution);
-        if !summary.version.is_empty() {
-            let _ = write!(run, ", prompt version {}", printable(&summary.version));
-        }
-        push("run", &run);
+        push("run", &run_text(summary));
         if let Some(exit) = &summary.exit {
             let mut lines = String::new();
             let value = format!("{}: {}", exit.code, printable(&exit.why));
@@ -245,6 +228,54 @@ fn rows_text(group: &FailureGroup) -> String {
     format!("{word} {}{more}", rows.join(", "))
 }
 
+fn requests_text(summary: &Summary) -> String {
+    let counted_as = |count: u64, one: &str, many: &str| {
+        format!("{} {}", grouped(count), if count == 1 { one } else { many })
+    };
+    let mut text =
+        format!("{} sent, {}, ", grouped(summary.attempts), counted_as(summary.retries, "retry", "retries"));
+    if summary.repairs > 0 {
+        let _ = write!(text, "{}, ", counted_as(summary.repairs, "repair", "repairs"));
+    }
+    let _ = write!(text, "{} throttled", grouped(summary.throttled));
+    if summary.replayed > 0 {
+        let _ = write!(text, "; {} replayed", counted(summary.replayed, "answer"));
+    }
+    text
+}
+
+/// How long it took. Of a run that was continued, it is told what was done in that time: all else counts the whole
+/// run.
+fn time_text(summary: &Summary) -> String {
+    let mut text = latency_text(summary.wall);
+    let is_continued = summary.execution > 1 && summary.ended.is_some();
+    if is_continued {
+        let (rows, requests) = (counted(summary.finished_here, "row"), counted(summary.sent_here, "request"));
+        let _ = write!(text, " for {rows} and {requests} of execution {}", summary.execution);
+    }
+    for (rate, noun) in [(summary.rows_per_minute, "rows"), (summary.requests_per_minute, "requests")] {
+        if let Some(rate) = rate {
+            let _ = write!(text, ", {} {noun}/min", rate_text(rate));
+        }
+    }
+    text
+}
+
+fn run_text(summary: &Summary) -> String {
+    let mut text = format!("{}, execution {}", summary.run, summary.execution);
+    if !summary.version.is_empty() {
+        let _ = write!(text, ", prompt version {}", printable(&summary.version));
+    }
+    if summary.execution > 1 {
+        let _ = write!(
+            text,
+            "; counts, tokens and cost are of all {} executions, time and latency of this one",
+            summary.execution
+        );
+    }
+    text
+}
+
 fn tokens_text(summary: &Summary) -> String {
     let tokens = &summary.tokens;
     let mut text = format!("{} input", grouped(tokens.input));
@@ -252,6 +283,11 @@ fn tokens_text(summary: &Summary) -> String {
         let _ = write!(text, " ({} of it cached)", grouped(tokens.cached_input));
     }
     let _ = write!(text, ", {} output", grouped(tokens.output));
+    let asked = summary.status.total() - summary.status.skipped;
+    if let Some(mean) = tokens.input.saturating_add(tokens.output).checked_div(asked).filter(|mean| *mean > 0)
+    {
+        let _ = write!(text, "; {} a row", grouped(mean));
+    }
     text
 }
 
@@ -268,10 +304,7 @@ fn cost_text(cost: &Cost, passes: u64, attempts: u64) -> String {
     if attempts == 0 && spent == Money::ZERO {
         text.push_str("$0");
     } else {
-        let estimated = cost.estimated.unwrap_or_default();
-        let exact = Money::from_pico(spent.pico().saturating_sub(estimated.pico()));
-        let _ =
-            write!(text, "${exact} exact, ${estimated} estimated, {} possible", money_text(cost.possible));
+        text.push_str(&cost.parts_text());
         if let Some(share) = cost.per_pass(passes) {
             let _ = write!(text, "; ${share}/pass");
         }

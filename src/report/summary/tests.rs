@@ -18,6 +18,7 @@ fn passing() -> Summary {
         exit: Some(Exit { code: 0, why: "every row finished and every gate holds".into() }),
         attempts: 1_012,
         retries: 12,
+        repairs: 0,
         throttled: 0,
         replayed: 0,
         tokens: Usage { input: 900_000, output: 60_000, ..Usage::default() },
@@ -28,6 +29,8 @@ fn passing() -> Summary {
             ceiling: None,
         },
         wall: Duration::from_millis(125_300),
+        finished_here: 1_000,
+        sent_here: 1_012,
         rows_per_minute: Some(478.851),
         requests_per_minute: Some(484.6),
         latency: Latency {
@@ -64,6 +67,7 @@ fn mixed() -> Summary {
     .into();
     summary.exit = Some(Exit { code: 1, why: "30 rows fail, more than max_fail = 0".into() });
     summary.throttled = 5;
+    summary.repairs = 1;
     summary.replayed = 20;
     summary.version = "v7".into();
     summary.tokens.cached_input = 10_000;
@@ -82,6 +86,7 @@ fn interrupted() -> Summary {
     summary.reason = [(Reason::Valid, 7), (Reason::Agreed, 1), (Reason::Interrupted, 12)].into();
     summary.exit = Some(Exit { code: 130, why: "interrupted by SIGINT".into() });
     summary.execution = 2;
+    (summary.finished_here, summary.sent_here) = (5, 1);
     summary.attempts = 9;
     summary.retries = 1;
     summary.files = vec!["out.jsonl.partial".into()];
@@ -126,7 +131,7 @@ products.csv: 1,000 rows in 2m 5s
   skipped       0
 
   requests  1,012 sent, 12 retries, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 960 a row
   cost      $0.1234 exact, $0 estimated, $0 possible; $0.0001234/pass
   time      2m 5s, 479 rows/min, 485 requests/min
   latency   p50 812ms, p95 2.4s
@@ -171,8 +176,8 @@ To look at
        hint: the answers stop at the length limit: raise --max-output-tokens and
              run again, which asks these rows only
 
-  requests  1,012 sent, 12 retries, 5 throttled; 20 answers replayed
-  tokens    900,000 input (10,000 of it cached), 60,000 output
+  requests  1,012 sent, 12 retries, 1 repair, 5 throttled; 20 answers replayed
+  tokens    900,000 input (10,000 of it cached), 60,000 output; 960 a row
   cost      $0.123 exact, $0.0004 estimated, $0.02 possible; $0.000129895/pass;
             ceiling $5
   time      2m 5s, 479 rows/min, 485 requests/min
@@ -190,7 +195,7 @@ fn an_interrupted_run_names_the_command_that_continues_it() {
     assert_eq!(
         interrupted().to_text(80, false),
         "\
--: 20 rows of 5,000 in 2m 5s
+-: 20 rows of 5,000, 5 of them in execution 2 in 2m 5s
 
   pass       7   7 valid
   fail       1   1 agreed
@@ -200,16 +205,17 @@ fn an_interrupted_run_names_the_command_that_continues_it() {
 
 To look at
   12 interrupted
-       hint: the run was interrupted: continue with
-             verify run - --prompt 'Is {{ text }} spam?' --column spam=boolean -o out.jsonl
+       hint: the run was interrupted: the same command continues
 
   requests  9 sent, 1 retry, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 120,000 a row
   cost      $0.1234 exact, $0 estimated, $0 possible; $0.017628571/pass
-  time      2m 5s, 479 rows/min, 485 requests/min
+  time      2m 5s for 5 rows and 1 request of execution 2, 479 rows/min, 485
+            requests/min
   latency   p50 812ms, p95 2.4s
   files     out.jsonl.partial
-  run       0193a1b2-0000-7000-8000-000000000001, execution 2
+  run       0193a1b2-0000-7000-8000-000000000001, execution 2; counts, tokens
+            and cost are of all 2 executions, time and latency of this one
   exit      130: interrupted by SIGINT
   continue  verify run - --prompt 'Is {{ text }} spam?' --column spam=boolean -o out.jsonl
 "
@@ -230,7 +236,7 @@ products.csv: 3 rows in 2m 5s
   skipped   0
 
   requests  1,012 sent, 12 retries, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 320,000 a row
   cost      unknown: the model has no price; set one with --price
             'input=1,output=4'
   time      2m 5s
