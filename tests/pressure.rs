@@ -260,6 +260,74 @@ fn an_outage_of_ten_minutes_fails_no_row() {
 }
 
 #[test]
+fn a_key_that_is_refused_for_ten_minutes_fails_no_row() {
+    let refuses = |second: u64, key: usize| key == 1 && (20..620).contains(&second);
+    let serve = |second: u64, key, _| match refuses(second, key) {
+        true => Reply::Refused(KeyFault::Unauthorized),
+        false => Reply::Answer,
+    };
+    let told = Run::new(20_000, config(32, 2), Duration::from_millis(500), 0.2, serve).go();
+    told.all_pass(20_000);
+    let refused = told
+        .requests
+        .iter()
+        .filter(|(at, key, served)| *key == 1 && !served && at.offset() > 20 * SECOND)
+        .count();
+    // What was in flight when it began, and the one retry after the cool-down.
+    assert!(refused < 200, "{refused} requests were refused");
+    assert_eq!(told.out, [1]);
+    let answers = |from: u64| told.answered_between(from, from + 10);
+    // The pool of 32 at once of half a second each is 64 a second, whichever keys bear it.
+    assert!(answers(80) > 500, "{} answers in ten seconds, a minute after the key had failed", answers(80));
+}
+
+/// The most of anything that fell within a minute, its ends included.
+fn most_in_a_minute(sent: &[(Moment, u64)]) -> u64 {
+    let within = |start: Moment, at: Moment| at >= start && at <= start.after(60 * SECOND);
+    let sum = |start| sent.iter().filter(|(at, _)| within(start, *at)).map(|(_, count)| count).sum();
+    sent.iter().map(|(start, _)| sum(*start)).max().unwrap_or(0)
+}
+
+#[test]
+fn tokens_of_a_minute_are_never_more() {
+    let mut limited = config(64, 1);
+    // Each row counts for a hundred.
+    limited.tokens_a_minute = 5_000;
+    let told = Run::new(200, limited, Duration::from_millis(20), 0.5, |_, _, _| Reply::Answer).go();
+    told.all_pass(200);
+    let sent: Vec<_> = told.requests.iter().map(|(at, ..)| (*at, 100)).collect();
+    let most = most_in_a_minute(&sent);
+    assert!((4_500..=5_000).contains(&most), "{most} tokens in a minute");
+}
+
+#[test]
+fn the_minute_goes_on_in_the_next_execution() {
+    // The second execution is told that something was sent up to its beginning; what it sends is added to what the first
+    // one sent in the minute before.
+    for (requests, tokens) in [(60, 0), (0, 6_000)] {
+        let limited = |sent_before| {
+            let mut config = config(64, 1);
+            (config.requests_a_minute, config.tokens_a_minute) = (requests, tokens);
+            config.sent_before = sent_before;
+            Run::new(100, config, Duration::from_millis(20), 0.5, |_, _, _| Reply::Answer).go()
+        };
+        let (first, second) = (limited(None), limited(Some(Moment::ORIGIN)));
+        let counted = |told: &Told, from: Duration| -> Vec<_> {
+            let at = |(at, ..): &(Moment, usize, bool)| Moment::from_origin(at.offset() + from);
+            told.requests.iter().map(|request| (at(request), 1)).collect()
+        };
+        // Killed at any moment, continued at once.
+        for killed in [1, 7, 30, 59, 61, 90].map(Duration::from_secs) {
+            let mut sent = counted(&first, Duration::ZERO);
+            sent.retain(|(at, _)| at.offset() <= killed);
+            sent.extend(counted(&second, killed));
+            let most = most_in_a_minute(&sent);
+            assert!(most <= 60, "{most} within a minute, killed after {killed:?}");
+        }
+    }
+}
+
+#[test]
 fn sixty_a_minute_is_never_more() {
     let mut limited = config(64, 1);
     limited.requests_a_minute = 60;

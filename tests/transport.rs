@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
 use support::command::Verify;
-use support::job::{always, epoch, gap, job, results, statuses, zipped};
+use support::job::{always, asks, epoch, gap, job, results, statuses, zipped};
 use support::mock::Mock;
 use support::provider::{Provider, Reply};
 
@@ -134,6 +134,24 @@ fn errors_and_a_rate_limit_at_once_are_no_failures_and_waits_are_kept() {
     // A request that is on its way when a refusal comes cannot be called back, and on a busy machine it may be so for
     // longer than the server allows for. Who does not hold the key sends early after most refusals.
     assert!(mock.count("early") * 10 <= throttled, "{stats}");
+}
+
+#[test]
+fn requests_a_minute_are_spread_by_the_servers_clock_and_over_executions() {
+    let provider = Provider::start(|_| Reply::answer(ANSWER));
+    // A hundred and twenty a minute are one in half a second.
+    let limited = job(&provider, 5).args(["--rpm", "120", "--concurrency", "5"]);
+    let first = limited.spawn();
+    provider.wait_for_calls(3);
+    first.kill9();
+    let args = asks(&provider, "in.jsonl", "{{ text }}");
+    limited.again().args(args).args(["--rpm", "120", "--concurrency", "5"]).run().expect_code(0);
+    let calls = provider.calls();
+    assert!((5..=8).contains(&calls.len()), "{} requests", calls.len());
+    // The first may have been longer on its way than the last.
+    let least = Duration::from_millis(500 * (calls.len() as u64 - 1) - 400);
+    let took = gap(&calls[0], &calls[calls.len() - 1]);
+    assert!(took >= least, "{} requests in {took:?}", calls.len());
 }
 
 #[test]

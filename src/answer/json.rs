@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::base::json_text::{string_end, value_end};
+
 /// A complete JSON value that was read from the beginning of a text.
 #[derive(Debug)]
 pub(super) struct Parsed {
@@ -160,39 +162,6 @@ pub(super) fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
         at = end + 1;
     }
     None
-}
-
-/// The place behind the string that begins at `at`.
-fn string_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The place behind the compact value that begins at `at`.
-fn value_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at;
-    let mut depth = 0_usize;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = string_end(bytes, at);
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' | b',' if depth == 0 => return at,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

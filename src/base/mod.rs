@@ -9,6 +9,7 @@ mod dice;
 mod digest;
 mod duration;
 mod ids;
+pub mod json_text;
 mod money;
 mod secret;
 

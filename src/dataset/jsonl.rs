@@ -18,7 +18,7 @@ pub(super) fn find(feed: &mut Feed, most: usize) -> Result<Option<usize>, Stoppe
     let mut scanned = 0;
     loop {
         let unread = feed.unread();
-        let line_end = unread[scanned..].iter().position(|&byte| byte == b'\n');
+        let line_end = memchr::memchr(b'\n', &unread[scanned..]);
         let length = line_end.map_or(unread.len(), |step| scanned + step + 1);
         if line_end.is_none() {
             scanned = length;

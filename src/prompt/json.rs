@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::base::json_text::{after_space, string_end, value_end};
 use crate::prompt::field::Step;
 
 /// The members of an object: each name with its quotes, and each value, as they stand.
@@ -98,46 +99,6 @@ pub(super) fn down<'a>(value: &'a str, steps: &[Step]) -> Option<&'a str> {
 
 fn inside(raw: &str) -> &str {
     raw.len().checked_sub(1).and_then(|end| raw.get(1..end)).unwrap_or_default()
-}
-
-fn after_space(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
-}
-
-fn string_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-fn value_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at;
-    let mut depth = 0_usize;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = string_end(bytes, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
-            b'}' | b']' if depth == 1 => return at + 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

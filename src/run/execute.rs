@@ -13,7 +13,7 @@ use crate::answer::Reader as AnswerReader;
 use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
-use crate::model::{CallSettings, Header, InputRow, ProviderKind, RowResult, Settings, Totals};
+use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
 use crate::policy::{BudgetConfig, Exit, KeyConfig, Scheduler, SchedulerConfig, StopCause};
 use crate::prompt::Template;
 use crate::provider::{Codec, Price};
@@ -30,6 +30,7 @@ use crate::run::finish::{follow, replaced_run, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
+use crate::run::join::EachRow;
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::seen::SeenRequests;
@@ -135,8 +136,9 @@ pub struct Hooks<'h> {
     pub opened: &'h mut dyn FnMut(&RunRecord, bool, Option<&RunRecord>),
     /// Makes the summary that the store keeps, as JSON.
     pub summarize: &'h mut dyn FnMut(&Ended) -> String,
-    /// Each row with what became of it, at the end of the execution, in the order of the rows.
-    pub row: &'h mut dyn FnMut(&InputRow, &RowResult),
+    /// Each row with what became of it, at the end of the execution, in the order of the rows; where somebody wants to
+    /// see them.
+    pub row: Option<EachRow<'h>>,
 }
 
 /// Executes a run. `observer` hears of everything; what is sent to `stops` may end it
@@ -165,7 +167,7 @@ pub fn execute(
     )?;
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
-    let follow = follow(&work, stop)?;
+    let follow = follow(&work, stop, hooks.row.is_some())?;
     let driven = drive(&work, &writer, commits, stops, observer, follow.as_ref().map(Follow::finishing));
     let followed = follow.and_then(Follow::finish);
     let mut driven = driven?;
@@ -173,7 +175,7 @@ pub fn execute(
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone(), followed, hooks.row)?;
+    let written = write(&work, driven.cause.clone(), followed, hooks.row.take())?;
     let closed = writer.close();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);

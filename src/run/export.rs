@@ -1,6 +1,7 @@
 //! The output of a run again, without an execution.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::dataset::{Checked, DatasetError, Source};
 use crate::model::{Header, OutputSettings, Reason, Totals};
@@ -9,7 +10,8 @@ use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::feed::FinishedRows;
 use crate::run::history::RowJudge;
-use crate::run::join::{Join, Joined};
+use crate::run::join::Join;
+use crate::run::joined::Joined;
 use crate::store::{RunRecord, Store};
 
 /// What an export is made from. The input has been checked and is the one that the run has read.
@@ -22,7 +24,7 @@ pub struct Export<'a> {
     /// Columns of a CSV input, or of a JSONL input that becomes a CSV.
     pub columns: Option<&'a Header>,
     /// Reads the run's rows out of the store.
-    pub judge: &'a RowJudge,
+    pub judge: &'a Arc<RowJudge>,
     /// The store.
     pub store: &'a Store,
     /// The run.
@@ -30,7 +32,7 @@ pub struct Export<'a> {
     /// The configured model, if one is.
     pub model: Option<String>,
     /// What people have decided, if the store holds any of that.
-    pub decisions: Option<&'a Decisions>,
+    pub decisions: Option<Decisions>,
     /// The place and the form of the output.
     pub output: &'a OutputSettings,
 }
@@ -48,26 +50,28 @@ pub struct Exported {
 ///
 /// # Errors
 /// What keeps the output from being written; an input that has changed since it was checked is the caller's to mend.
-pub fn export(export: &Export<'_>) -> Result<Exported, RunError> {
-    let Export { source, checked, run, output, .. } = *export;
+pub fn export(export: Export<'_>) -> Result<Exported, RunError> {
+    let Export { source, checked, run, output, .. } = export;
     let rows = source.rows(checked).map_err(of_input)?;
     let mut target = Target::prepare(output.path.as_deref(), source.file())?;
     let columns = export.judge.schema_properties();
     let writer = OutputWriter::new(output, export.columns, columns, checked.line_end, target.begin()?);
     let join = Join {
-        source,
-        header: checked.header.as_ref(),
-        judge: export.judge,
+        source: source.clone(),
+        header: checked.header.clone(),
+        judge: Arc::clone(export.judge),
         run: run.seq,
-        model: export.model.clone(),
-        skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
+        model: export.model,
         decisions: export.decisions,
     };
-    let joined = join
-        .run(rows, export.store.reader()?, Some(writer), &FinishedRows::default(), &mut |_, _| {})
-        .map_err(|error| match error {
-            RunError::Dataset(error) => of_input(error),
-            error => error,
+    let skipped = run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped);
+    let nothing = (Joined::default(), &FinishedRows::default());
+    let joined =
+        join.run(rows, export.store.reader()?, skipped, Some(writer), nothing, None).map_err(|error| {
+            match error {
+                RunError::Dataset(error) => of_input(error),
+                error => error,
+            }
         });
     let Joined { totals, output, .. } = match joined {
         Ok(joined) => joined,

@@ -42,6 +42,12 @@ impl FinishedRows {
         self.words.get(word).is_some_and(|have| have & bit != 0)
     }
 
+    /// The last row of those that follow on `row` and are all in here, at most `most` of them; `row` itself where the
+    /// next one is not.
+    pub(super) fn unbroken_from(&self, row: u64, most: u64) -> u64 {
+        (1..=most).map(|step| row + step).take_while(|&next| self.contains(next)).last().unwrap_or(row)
+    }
+
     fn place(row: u64) -> (usize, u64) {
         (usize::try_from(row / 64).unwrap_or(usize::MAX), 1 << (row % 64))
     }

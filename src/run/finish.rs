@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{InputRow, OutputOrder, RowResult, Settings, Totals};
+use crate::model::{OutputOrder, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
@@ -11,45 +11,50 @@ use crate::run::error::{RunError, chain};
 use crate::run::execute::{Plan, Work, decisions};
 use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
-use crate::run::join::{Join, Joined};
+use crate::run::join::{EachRow, Join};
+use crate::run::joined::Joined;
 use crate::run::resume::{Opened, finished_rows};
 use crate::run::stop::{StopSender, skip_reason};
 use crate::store::RunRecord;
 
-/// Starts to write rows as they finish, where somebody may see them: into a stream, or in the order of completion.
-/// A file in the order of the input is written at the end.
-pub(super) fn follow(work: &Work<'_>, stops: StopSender) -> Result<Option<Follow>, RunError> {
-    let Work { plan, opened, judge, .. } = *work;
+/// Starts to write rows as they finish. A file in the order of the input is written at the end where somebody wants
+/// to see each row then, since the join has to go through all of them anyway.
+pub(super) fn follow(work: &Work<'_>, stops: StopSender, each: bool) -> Result<Option<Follow>, RunError> {
+    let Work { plan, opened, .. } = *work;
     let settings = &plan.settings;
     // A probe writes no output.
     if plan.probe.is_some() {
         return Ok(None);
     }
     let target = prepare(settings)?;
-    if !target.is_stream() && settings.output.order == OutputOrder::Input {
+    if each && !target.is_stream() && settings.output.order == OutputOrder::Input {
         return Ok(None);
     }
     let follow = FollowPlan {
-        source: plan.source.clone(),
+        join: join(work)?,
         rows: plan.source.rows(&plan.checked)?,
-        header: plan.checked.header.clone(),
-        judge: Arc::clone(judge),
-        run: opened.record.seq,
-        model: model(settings),
         store: opened.store.reader()?,
         output: settings.output.clone(),
         columns: plan.columns.clone(),
         line_end: plan.checked.line_end,
         target,
         earlier: finished_rows(opened, settings)?,
-        decisions: decisions(work)?,
         stops,
     };
     Follow::start(follow).map(Some)
 }
 
-fn prepare(settings: &Settings) -> Result<Target, OutputError> {
-    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
+fn join(work: &Work<'_>) -> Result<Join, RunError> {
+    let Work { plan, opened, judge, .. } = *work;
+    Ok(Join {
+        source: plan.source.clone(),
+        header: plan.checked.header.clone(),
+        judge: Arc::clone(judge),
+        run: opened.record.seq,
+        // The configured model, if one is.
+        model: Some(plan.settings.call.model.clone()).filter(|model| !model.is_empty()),
+        decisions: decisions(work)?,
+    })
 }
 
 /// The run of another job that has written the file which this one's output replaces, if one has.
@@ -63,9 +68,8 @@ pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRec
     Ok(writer.filter(|run| run.job != opened.record.job))
 }
 
-/// The configured model, if one is.
-fn model(settings: &Settings) -> Option<String> {
-    Some(settings.call.model.clone()).filter(|model| !model.is_empty())
+fn prepare(settings: &Settings) -> Result<Target, OutputError> {
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
 }
 
 /// What the output has become.
@@ -79,56 +83,57 @@ pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Joins the input with the store, writes the output where the ending wants one, and decides the exit code.
+/// Joins what is left of the input with the store, writes the output where the ending wants one, and decides the
+/// exit code.
 pub(super) fn write(
     work: &Work<'_>,
     cause: Option<StopCause>,
     followed: Option<Followed>,
-    each: &mut dyn FnMut(&InputRow, &RowResult),
+    each: Option<EachRow<'_>>,
 ) -> Result<Written, RunError> {
     let Work { plan, opened, judge, .. } = *work;
     let settings = &plan.settings;
-    let decisions = decisions(work)?;
-    let join = Join {
-        source: &plan.source,
-        header: plan.checked.header.as_ref(),
-        judge,
-        run: opened.record.seq,
-        model: model(settings),
-        skipped: skip_reason(cause.as_ref()),
-        decisions: decisions.as_ref(),
-    };
-    let rows = plan.source.rows(&plan.checked)?;
+    let join = join(work)?;
+    let skipped = skip_reason(cause.as_ref());
+    // An input that has changed is found here, before anything takes its place.
+    let all = plan.source.rows(&plan.checked)?;
     let has_output = match &cause {
         _ if plan.probe.is_some() => false,
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
         Some(StopCause::Unable(_)) if prepare(settings)?.is_stream() => {
-            let counted = join.run(
-                plan.source.rows(&plan.checked)?,
-                opened.store.reader()?,
-                None,
-                &FinishedRows::default(),
-                &mut |_, _| {},
-            )?;
+            let nothing = (Joined::default(), &FinishedRows::default());
+            let rows = plan.source.rows(&plan.checked)?;
+            let counted = join.run(rows, opened.store.reader()?, skipped, None, nothing, None)?;
             let status = counted.totals.status;
             status.total() > status.skipped
         }
         _ => true,
     };
-    let (target, out, written, failed) = if let Some(Followed { target, writer, written, error }) = followed {
-        (target, writer.filter(|_| has_output), written, error)
+    let mut begun = if let Some(followed) = followed {
+        followed
     } else {
         let mut target = prepare(settings)?;
-        let out = has_output.then(|| target.begin()).transpose()?.map(|sink| {
+        let writer = has_output.then(|| target.begin()).transpose()?.map(|sink| {
             let columns = judge.schema_properties();
             let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
             OutputWriter::new(&settings.output, header, columns, line_end, sink)
         });
-        (target, out, FinishedRows::default(), None)
+        let (written, joined) = (FinishedRows::default(), Joined::default());
+        Followed { target, writer, written, joined, rest: None, error: None }
     };
-    let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, out, &written, each)?;
+    if each.is_some() {
+        // Whoever wants to see the rows sees all of them, and they are counted on the way.
+        (begun.rest, begun.joined) = (None, Joined::default());
+    }
+    let Followed { target, writer, written, joined, rest, error: failed } = begun;
+    let rows: Box<dyn Iterator<Item = _>> = match rest {
+        Some(rest) => Box::new(rest),
+        None => Box::new(all),
+    };
+    let writer = writer.filter(|_| has_output);
+    let joined = join.run(rows, opened.store.reader()?, skipped, writer, (joined, &written), each)?;
+    let Joined { totals, failures, open, output, unanswered } = joined;
     let mut cause = cause.max(failed.or(output).map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),

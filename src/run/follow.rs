@@ -1,29 +1,24 @@
-//! The output while the run goes on: rows are written as they finish, on a thread of its own.
+//! The output while the run goes on: rows are written and counted as they finish, on a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::dataset::{Rows, Source};
+use crate::dataset::{DatasetError, Rows};
 use crate::model::{Header, InputRow, LineEnd, OutputOrder, OutputSettings, Reason, Status};
 use crate::output::{OutputError, OutputWriter, Sink, Target};
-use crate::run::decisions::Decisions;
 use crate::run::error::{RunError, chain};
 use crate::run::feed::FinishedRows;
-use crate::run::history::RowJudge;
-use crate::run::result::RowFacts;
+use crate::run::histories::{Histories, PAGE};
+use crate::run::join::Join;
+use crate::run::joined::Joined;
 use crate::run::stop::{StopSender, StopSignal};
-use crate::store::Reader;
+use crate::store::{Reader, RowHistory};
 
 /// What the follower works with.
 pub(super) struct FollowPlan {
-    pub(super) source: Source,
+    pub(super) join: Join,
     pub(super) rows: Rows,
-    pub(super) header: Option<Header>,
-    pub(super) judge: Arc<RowJudge>,
-    /// Number of the run in the store.
-    pub(super) run: u64,
-    pub(super) model: Option<String>,
     pub(super) store: Reader,
     pub(super) output: OutputSettings,
     /// Columns of a CSV input, or of a JSONL input that becomes a CSV.
@@ -32,8 +27,6 @@ pub(super) struct FollowPlan {
     pub(super) target: Target,
     /// Rows that earlier executions have finished.
     pub(super) earlier: FinishedRows,
-    /// What people have decided, if the store holds any of that.
-    pub(super) decisions: Option<Decisions>,
     /// Where a place that cannot be written any more is reported.
     pub(super) stops: StopSender,
 }
@@ -44,8 +37,28 @@ pub(super) struct Followed {
     pub(super) target: Target,
     /// Absent after an error.
     pub(super) writer: Option<OutputWriter<Sink>>,
+    /// What was written.
     pub(super) written: FinishedRows,
+    /// What it has become.
+    pub(super) joined: Joined,
+    /// The rows behind those that were written, if these are all rows before them.
+    pub(super) rest: Option<Rest>,
     pub(super) error: Option<OutputError>,
+}
+
+/// Rows that are still to be written.
+#[derive(Debug)]
+pub(super) struct Rest {
+    next: Option<InputRow>,
+    rows: Rows,
+}
+
+impl Iterator for Rest {
+    type Item = Result<InputRow, DatasetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next.take().map(Ok).or_else(|| self.rows.next())
+    }
 }
 
 /// What the driver tells the follower.
@@ -75,14 +88,16 @@ impl Finishing {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rows that have ended since the last call. Where there are none yet, what is buffered is put out, and some
-    /// are waited for; `None` once no more will come.
-    fn next(&self, writer: &mut OutputWriter<Sink>) -> Result<Option<VecDeque<u64>>, OutputError> {
+    /// The rows that have ended since the last call. Where there are none yet, what is buffered for a stream is put
+    /// out, and some are waited for; `None` once no more will come.
+    fn next(&self, stream: Option<&mut OutputWriter<Sink>>) -> Result<Option<VecDeque<u64>>, OutputError> {
         let ended = std::mem::take(&mut self.lock().ended);
         if !ended.is_empty() {
             return Ok(Some(ended));
         }
-        writer.flush()?;
+        if let Some(writer) = stream {
+            writer.flush()?;
+        }
         let is_idle = |news: &mut News| news.ended.is_empty() && !news.is_over;
         let mut news = self.0.1.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut news.ended);
@@ -135,55 +150,94 @@ impl From<OutputError> for Stopped {
 
 impl FollowPlan {
     fn follow(mut self, news: &Finishing) -> Followed {
-        let mut written = FinishedRows::default();
+        let is_stream = self.target.is_stream();
         let sink = match self.target.begin() {
             Ok(sink) => sink,
-            Err(error) => return self.failed(written, error),
+            Err(error) => return failed(self.target, &self.stops, Progress::default(), error),
         };
-        let columns = self.judge.schema_properties();
-        let mut writer = OutputWriter::new(&self.output, self.columns.as_ref(), columns, self.line_end, sink);
+        let columns = self.join.judge.schema_properties();
+        let writer = OutputWriter::new(&self.output, self.columns.as_ref(), columns, self.line_end, sink);
+        let mut out = Out { join: self.join, writer, is_stream, progress: Progress::default() };
+        let (mut rows, earlier) = (self.rows, self.earlier);
         let end = match self.output.order {
-            OutputOrder::Input => self.in_order(news, &mut writer, &mut written),
-            OutputOrder::Completion => self.by_completion(news, &mut writer, &mut written),
-        };
-        match end {
-            Err(Stopped::Output(error)) => self.failed(written, error),
-            Ok(()) | Err(Stopped::Unread) => {
-                Followed { target: self.target, writer: Some(writer), written, error: None }
+            OutputOrder::Input => {
+                out.in_order(news, &mut rows, earlier, Histories::new(self.store, out.join.run))
             }
-        }
-    }
-
-    fn failed(self, written: FinishedRows, error: OutputError) -> Followed {
-        let stop = match &error {
-            OutputError::Closed { .. } => StopSignal::ClosedOutput,
-            error => StopSignal::Output(chain(error)),
+            OutputOrder::Completion => {
+                out.by_completion(news, &mut rows, &earlier, self.store).map(|()| None)
+            }
         };
-        // A driver that has ended needs no telling.
-        let _ = self.stops.try_send(stop);
-        Followed { target: self.target, writer: None, written, error: Some(error) }
+        let Out { writer, progress, .. } = out;
+        let rest = match end {
+            Ok(Some(next)) => Some(Rest { next: Some(next), rows }),
+            Ok(None) if self.output.order == OutputOrder::Input => Some(Rest { next: None, rows }),
+            Ok(None) | Err(Stopped::Unread) => None,
+            Err(Stopped::Output(error)) => return failed(self.target, &self.stops, progress, error),
+        };
+        let Progress { written, joined } = progress;
+        Followed { target: self.target, writer: Some(writer), written, joined, rest, error: None }
+    }
+}
+
+fn failed(target: Target, stops: &StopSender, progress: Progress, error: OutputError) -> Followed {
+    let stop = match &error {
+        OutputError::Closed { .. } => StopSignal::ClosedOutput,
+        error => StopSignal::Output(chain(error)),
+    };
+    // A driver that has ended needs no telling.
+    let _ = stops.try_send(stop);
+    let Progress { written, joined } = progress;
+    Followed { target, writer: None, written, joined, rest: None, error: Some(error) }
+}
+
+/// How far the output has come.
+#[derive(Debug, Default)]
+struct Progress {
+    written: FinishedRows,
+    joined: Joined,
+}
+
+/// The output that is being written.
+struct Out {
+    join: Join,
+    writer: OutputWriter<Sink>,
+    /// Somebody may see rows as they are written.
+    is_stream: bool,
+    progress: Progress,
+}
+
+impl Out {
+    fn next(&mut self, news: &Finishing) -> Result<Option<VecDeque<u64>>, OutputError> {
+        news.next(self.is_stream.then_some(&mut self.writer))
     }
 
     /// Writes the rows from the first on, as far as they have ended; one that has not holds all later ones up.
+    /// Returns the row that it came to, if there is one.
     fn in_order(
         &mut self,
         news: &Finishing,
-        writer: &mut OutputWriter<Sink>,
-        written: &mut FinishedRows,
-    ) -> Result<(), Stopped> {
-        while let Some(row) = self.rows.next() {
+        rows: &mut Rows,
+        mut ended: FinishedRows,
+        mut histories: Histories,
+    ) -> Result<Option<InputRow>, Stopped> {
+        for row in rows {
             let row = row.map_err(|_| Stopped::Unread)?;
-            while !self.earlier.contains(row.number) {
-                let Some(ended) = news.next(writer)? else { return Ok(()) };
-                for row in ended {
-                    self.earlier.insert(row);
+            while !ended.contains(row.number) {
+                let Some(more) = self.next(news)? else { return Ok(Some(row)) };
+                for row in more {
+                    ended.insert(row);
                 }
             }
-            if !self.write(&row, writer, written)? {
-                return Ok(());
+            let ended_to = ended.unbroken_from(row.number, PAGE as u64);
+            let history = histories.of(row.number, ended_to).map_err(|_| Stopped::Unread)?;
+            if !self.write(&row, &history)? {
+                return Ok(Some(row));
             }
         }
-        Ok(writer.flush()?)
+        if self.is_stream {
+            self.writer.flush()?;
+        }
+        Ok(None)
     }
 
     /// Writes rows in the order in which they end. Rows that were read on the way to a later one wait in memory:
@@ -191,57 +245,43 @@ impl FollowPlan {
     fn by_completion(
         &mut self,
         news: &Finishing,
-        writer: &mut OutputWriter<Sink>,
-        written: &mut FinishedRows,
+        rows: &mut Rows,
+        earlier: &FinishedRows,
+        mut store: Reader,
     ) -> Result<(), Stopped> {
+        let run = self.join.run;
+        let mut stored = |row: u64| store.row(run, row).map_err(|_| Stopped::Unread);
         let mut waiting: BTreeMap<u64, InputRow> = BTreeMap::new();
         let mut read_to = 0;
-        while let Some(ended) = news.next(writer)? {
+        while let Some(ended) = self.next(news)? {
             for number in ended {
                 while read_to < number {
-                    let Some(row) = self.rows.next() else { break };
+                    let Some(row) = rows.next() else { break };
                     let row = row.map_err(|_| Stopped::Unread)?;
                     read_to = row.number;
-                    if self.earlier.contains(row.number) {
-                        self.write(&row, writer, written)?;
+                    if earlier.contains(row.number) {
+                        self.write(&row, &stored(row.number)?)?;
                     } else {
                         waiting.insert(row.number, row);
                     }
                 }
                 if let Some(row) = waiting.remove(&number) {
-                    self.write(&row, writer, written)?;
+                    self.write(&row, &stored(number)?)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes a row with what the store holds of it; `false` if that is not its end after all.
-    fn write(
-        &mut self,
-        row: &InputRow,
-        writer: &mut OutputWriter<Sink>,
-        written: &mut FinishedRows,
-    ) -> Result<bool, Stopped> {
-        let decided = match &self.decisions {
-            Some(decisions) => decisions.on_row(row, self.header.as_ref()).map_err(|_| Stopped::Unread)?,
-            None => None,
-        };
-        let history = self.store.row(self.run, row.number).map_err(|_| Stopped::Unread)?;
-        let result = self.judge.result(RowFacts {
-            run: self.run,
-            row: row.number,
-            id: self.source.id_of(row, self.header.as_ref()),
-            model: self.model.clone(),
-            history: &history,
-            skipped: Reason::Stopped,
-            decided,
-        });
+    /// Writes and counts a row with what the store holds of it; `false` if that is not its end after all.
+    fn write(&mut self, row: &InputRow, history: &RowHistory) -> Result<bool, Stopped> {
+        let result = self.join.result(row, history, Reason::Stopped).map_err(|_| Stopped::Unread)?;
         if result.status == Status::Skipped {
             return Ok(false);
         }
-        writer.write(row, &result)?;
-        written.insert(row.number);
+        self.writer.write(row, &result)?;
+        self.progress.written.insert(row.number);
+        self.progress.joined.add(history, &result);
         Ok(true)
     }
 }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::store::{Reader, RowHistory, StoreError};
 
-const PAGE: usize = 256;
+/// The most rows that are read at once.
+pub(super) const PAGE: usize = 256;
 
 /// The histories of a run, a page at a time. Rows are asked for in ascending order.
 #[derive(Debug)]
@@ -12,35 +13,28 @@ pub(super) struct Histories {
     store: Reader,
     run: u64,
     page: VecDeque<RowHistory>,
-    asked_after: u64,
-    exhausted: bool,
+    /// The last row of which the page holds what was stored, if anything was.
+    read_to: u64,
 }
 
 impl Histories {
     pub(super) fn new(store: Reader, run: u64) -> Self {
-        Self { store, run, page: VecDeque::new(), asked_after: 0, exhausted: false }
+        Self { store, run, page: VecDeque::new(), read_to: 0 }
     }
 
-    /// What is stored of a row; nothing but its number where nothing is.
-    pub(super) fn of(&mut self, row: u64) -> Result<RowHistory, StoreError> {
-        while self.page.front().is_none_or(|history| history.row < row) {
-            self.page.pop_front();
-            if self.page.is_empty() {
-                if self.exhausted {
-                    break;
-                }
-                // Rows before this one that have something stored are of no interest.
-                self.asked_after = self.asked_after.max(row.saturating_sub(1));
-                self.page = self.store.rows_after(self.run, self.asked_after, PAGE)?.into();
-                self.exhausted = self.page.len() < PAGE;
-                match self.page.back() {
-                    Some(last) => self.asked_after = last.row,
-                    None => break,
-                }
-            }
+    /// What is stored of a row; nothing but its number where nothing is. Of it and of all rows behind it to
+    /// `ended_to` nothing more will be stored, so that they may be read together.
+    pub(super) fn of(&mut self, row: u64, ended_to: u64) -> Result<RowHistory, StoreError> {
+        if row > self.read_to {
+            let last = ended_to.max(row);
+            self.page = self.store.rows_between(self.run, row, last, PAGE)?.into();
+            let is_full = self.page.len() == PAGE;
+            self.read_to = self.page.back().filter(|_| is_full).map_or(last, |history| history.row);
         }
-        let found = self.page.front().is_some_and(|history| history.row == row);
-        let history = if found { self.page.pop_front() } else { None };
+        while self.page.front().is_some_and(|history| history.row < row) {
+            self.page.pop_front();
+        }
+        let history = self.page.pop_front_if(|history| history.row == row);
         Ok(history.unwrap_or(RowHistory { row, ..RowHistory::default() }))
     }
 }

@@ -131,6 +131,18 @@ impl Reader {
         self.histories(run, after_row.saturating_add(1), AttemptKey::MAX_ROW, max, false)
     }
 
+    /// The rows from `first` to `last` of which something is stored, at most the first `max` of them, in row order,
+    /// without raw bodies.
+    pub fn rows_between(
+        &mut self,
+        run: u64,
+        first: u64,
+        last: u64,
+        max: usize,
+    ) -> Result<Vec<RowHistory>, StoreError> {
+        self.histories(run, first, last.min(AttemptKey::MAX_ROW), max, false)
+    }
+
     /// Calls `visit` for every sample of a run that has ended, in the order of rows and samples: with
     /// [`Ending::Valid`] if it ever got or replayed an answer, else with how it ended last. It reads an index, no
     /// attempt. Rows of bad input have no samples and are not visited.

@@ -61,15 +61,15 @@ pub(super) fn run(args: &ExportArgs, context: &Context) -> Result<u8, Failure> {
     let template = Template::compile(record.system.as_deref(), &record.user)
         .map_err(|error| Failure::unable(chain(&error)))?;
     let decisions = Decisions::any(&store, &Arc::new(template), record.answer.schema.as_ref())?;
-    let exported = export(&Export {
+    let exported = export(Export {
         source: &source,
         checked: &checked,
         columns: columns.as_ref(),
-        judge: &judge,
+        judge: &Arc::new(judge),
         store: &store,
         run: &run,
         model: Some(record.model.clone()).filter(|model| !model.is_empty()),
-        decisions: decisions.as_ref(),
+        decisions,
         output: &output,
     });
     let exported = match exported {

@@ -51,6 +51,11 @@ impl Pipeline {
         Ok(Self { input: input.path.display(), file, junit, annotations })
     }
 
+    /// Whether rows are of interest to it.
+    pub(super) fn sees_rows(&self) -> bool {
+        self.junit.is_some() || self.annotations.is_some()
+    }
+
     /// Takes a row in, in the order of the rows.
     pub(super) fn see(&mut self, row: &InputRow, result: &RowResult) {
         if let Some(junit) = &mut self.junit

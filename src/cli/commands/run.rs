@@ -20,7 +20,7 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, execute, stops};
 use crate::store::RunRecord;
 
 /// Runs the command. Returns the gate's exit code.
@@ -28,11 +28,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let clock = Arc::new(SystemClock::new());
     let terminal = context.terminal;
     let config = read_config(&args.job, context)?;
-    if let Some(config) = &config
-        && !args.quiet
-    {
-        terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
-    }
+    name_the_config(config.as_ref(), args, context);
     let state = context.state_folder(args.job.state.as_deref(), config.as_ref());
     let choice = choice(args)?;
     let scratch = scratch(args)?;
@@ -100,8 +96,10 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
             greet(context, &settings, record, continued, replaced);
         }
     };
+    let sees_rows = pipeline.sees_rows();
     let mut row = |row: &InputRow, result: &RowResult| pipeline.see(row, result);
-    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row: &mut row };
+    let row: Option<EachRow<'_>> = if sees_rows { Some(&mut row) } else { None };
+    let mut hooks = Hooks { opened: &mut opened, summarize: &mut summarize, row };
     let mut observer = Logged { watcher: &mut watcher, log: log.as_ref() };
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
@@ -146,6 +144,12 @@ fn greet(
             file.display(),
             run.id
         ));
+    }
+}
+
+fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
+    if let Some(config) = config.filter(|_| !args.quiet) {
+        context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
 }
 
