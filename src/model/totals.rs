@@ -87,6 +87,7 @@ pub struct Totals {
 
 impl Totals {
     /// These counts and those of other executions of the run, as one.
+    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mut sum = self.clone();
         sum.passed += other.passed;
