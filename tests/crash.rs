@@ -86,6 +86,7 @@ fn a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been() {
         let at = 1 + usize::try_from(Dice::new(20_260_401, &[round]).below(ROWS)).unwrap();
         provider.wait_for_calls(at);
         running.kill9().expect_code(137);
+        provider.wait_until_the_dead_are_served();
         let sent = provider.count();
         let kept = stored(verify.directory());
         assert!(!verify.path("in.verified.jsonl").exists());
@@ -179,6 +180,7 @@ fn a_run_that_is_killed_again_and_again_gets_there() {
         let running = ask(verify.again(), &provider.url()).spawn();
         provider.wait_for_calls(lost + kill * 40);
         running.kill9();
+        provider.wait_until_the_dead_are_served();
         lost = provider.count() - stored(verify.directory());
         assert!(lost <= kill * WORKERS, "{lost} lost after {kill} kills");
     }
