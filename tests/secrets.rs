@@ -1,10 +1,6 @@
 //! Credentials that a server echoes in every way it can are in no file, on no screen and in no later request; and what
 //! is kept is for its owner's eyes only.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "helpers of tests may panic and read files"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod support;
 
@@ -37,9 +33,9 @@ fn escaped(key: &str) -> String {
 fn percent(key: &str) -> String {
     key.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() {
-            text.push(byte.into())
+            text.push(byte.into());
         } else {
-            write!(text, "%{byte:02x}").unwrap()
+            write!(text, "%{byte:02x}").unwrap();
         }
         text
     })
@@ -143,7 +139,8 @@ fn echo(call: &Call) -> Reply {
         28 => Reply::error(404, "x", &format!("no path /v1/{key}")),
         29 => Reply::status(200).json(&json!({"error": {"code": 503, "message": key}})),
         30 => Reply::status(400).body([key.as_bytes(), b"\xff\xfe", url.as_bytes()].concat()),
-        _ => Reply::error(401, "invalid_api_key", &format!("Incorrect API key provided: {key}")),
+        // The end of a key at once, without a time to cool down.
+        _ => Reply::error(429, "insufficient_quota", &format!("You exceeded the quota of API key {key}")),
     }
     .header("x-request-id", &format!("req {key}"))
     .header("request-id", &format!("Bearer {url}"))
@@ -307,6 +304,22 @@ fn no_echo_of_a_key_is_in_any_file_or_on_any_screen() {
             calls.iter().map(|call| ("a request".to_owned(), call.body.to_string())).collect();
         none_in(&bodies);
     }
+}
+
+#[test]
+fn keys_that_are_refused_are_told_by_their_labels() {
+    let provider = Provider::start(|call| {
+        let told = format!("Incorrect API key provided: {}, {}", call.key, percent(&call.key));
+        Reply::error(401, "invalid_api_key", &told).header("www-authenticate", &call.key)
+    });
+    let verify = job(&provider, "openai", 5);
+    let run = ["run", "in.jsonl", "--log", "run.log", "--summary", "s.json", "-v"];
+    let outcome = with_keys(verify.again().args(run)).run().expect_code(6);
+    assert_eq!(provider.count(), 3);
+    for label in ["one", "two", "three"] {
+        assert!(outcome.stderr.contains(&format!("key {label} is out")), "{}", outcome.stderr);
+    }
+    none_in(&everything(&verify, &[outcome]));
 }
 
 #[test]

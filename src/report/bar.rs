@@ -34,26 +34,28 @@ impl Bar {
 
     /// Writes a message above the bar, broken at spaces where it is longer than the screen is wide.
     pub fn above(&self, message: &str, width: usize) -> String {
-        let lines: String = wrap(message, width).into_iter().map(|line| line + "\n").collect();
-        format!("{}{lines}{}", self.clear(width), self.block())
+        let lines: String = wrap(message, width).into_iter().map(|line| line + "\u{1b}[K\n").collect();
+        format!("{}{lines}{}", self.back(width), self.block())
     }
 
     /// Takes the bar from a screen of `width` columns.
-    pub fn clear(&self, width: usize) -> String {
-        if self.lines.is_empty() { String::new() } else { self.back(width) + "\u{1b}[J" }
-    }
-
-    /// Takes the bar from the screen for good.
     pub fn finish(&mut self, width: usize) -> String {
-        let text = self.clear(width);
+        let back = self.back(width);
+        // Line by line: some terminals keep a screen that is cleared as a whole in their history.
+        let text = format!("{back}{}{back}", "\u{1b}[K\n".repeat(self.rows(width)));
         self.lines.clear();
         text
     }
 
-    /// To the start of the block, which has more lines on the screen than here if the terminal became narrower.
+    /// To the start of the block.
     fn back(&self, width: usize) -> String {
-        let rows: usize = self.lines.iter().map(|line| line.used.div_ceil(width.max(1)).max(1)).sum();
+        let rows = self.rows(width);
         if rows == 0 { String::new() } else { format!("\r\u{1b}[{rows}A") }
+    }
+
+    /// The rows of the block on the screen: more than its lines if the terminal became narrower.
+    fn rows(&self, width: usize) -> usize {
+        self.lines.iter().map(|line| line.used.div_ceil(width.max(1)).max(1)).sum()
     }
 
     fn block(&self) -> String {
@@ -281,16 +283,17 @@ mod tests {
     #[test]
     fn draws_over_itself_and_leaves_nothing() {
         let mut bar = Bar::new(false);
-        assert_eq!(bar.clear(80), "");
+        assert_eq!(bar.finish(80), "");
         let first = bar.update(&snapshot(), 80);
         assert!(first.starts_with('[') && first.ends_with("\u{1b}[K\n\u{1b}[J"), "{first:?}");
         assert!(bar.update(&snapshot(), 80).starts_with("\r\u{1b}[3A["));
         let said = bar.above("a key is out", 80);
-        assert!(said.starts_with("\r\u{1b}[3A\u{1b}[Ja key is out\n["), "{said:?}");
-        assert!(bar.above(&"word ".repeat(30), 80).contains("word word\nword "));
+        assert!(said.starts_with("\r\u{1b}[3Aa key is out\u{1b}[K\n["), "{said:?}");
+        assert!(bar.above(&"word ".repeat(30), 80).contains("word word\u{1b}[K\nword "));
         // Two of the lines stand on two rows each of a terminal that has become half as wide.
-        assert_eq!(bar.clear(40), "\r\u{1b}[5A\u{1b}[J");
-        assert_eq!(bar.finish(80), "\r\u{1b}[3A\u{1b}[J");
+        assert!(bar.update(&snapshot(), 40).starts_with("\r\u{1b}[5A"));
+        let wiped = "\u{1b}[K\n".repeat(3);
+        assert_eq!(bar.finish(80), format!("\r\u{1b}[3A{wiped}\r\u{1b}[3A"));
         assert_eq!(bar.finish(80), "");
     }
 }

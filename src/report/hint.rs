@@ -3,10 +3,11 @@
 use crate::model::Reason;
 
 /// What a person can do next about rows with this reason, as one sentence without its full stop; `None` where there
-/// is nothing to do. `row` is one of them, if one is known.
-pub fn hint(reason: Reason, row: Option<u64>) -> Option<String> {
+/// is nothing to do. `row` is one of them, if one is known; `place` is what a command that reads the run needs besides
+/// it, with a blank before, as in ` --state DIR`.
+pub fn hint(reason: Reason, row: Option<u64>, place: &str) -> Option<String> {
     let row = row.map_or_else(|| "ROW".to_owned(), |row| row.to_string());
-    words(reason).map(|words| words.replace("ROW", &row))
+    words(reason).map(|words| words.replace("ROW", &format!("{row}{place}")))
 }
 
 fn words(reason: Reason) -> Option<&'static str> {
@@ -78,10 +79,12 @@ mod tests {
     fn every_row_that_is_not_decided_has_a_hint() {
         for &reason in Reason::ALL {
             let decided = matches!(reason, Reason::Agreed | Reason::Valid | Reason::Reviewed);
-            assert_eq!(hint(reason, Some(4)).is_none(), decided, "{reason}");
+            assert_eq!(hint(reason, Some(4), "").is_none(), decided, "{reason}");
         }
-        assert!(hint(Reason::InvalidAnswer, Some(4)).unwrap().contains("`verify show last 4`"));
-        assert!(hint(Reason::Rejected, None).unwrap().contains("`verify show last ROW`"));
-        assert!(hint(Reason::Truncated, Some(4)).unwrap().contains("raise --max-output-tokens"));
+        assert!(hint(Reason::InvalidAnswer, Some(4), "").unwrap().contains("`verify show last 4`"));
+        assert!(
+            hint(Reason::Rejected, None, " --state s").unwrap().contains("`verify show last ROW --state s`")
+        );
+        assert!(hint(Reason::Truncated, Some(4), "").unwrap().contains("raise --max-output-tokens"));
     }
 }

@@ -53,6 +53,9 @@ pub struct Snapshot {
     /// What was spent; `None` where it is unknown.
     #[serde(with = "stored::money")]
     pub spent: Option<Money>,
+    /// Under a ceiling: what requests without a complete reply may have cost besides, which counts against it.
+    #[serde(with = "stored::money")]
+    pub possible: Option<Money>,
     /// The ceiling, where one is set.
     #[serde(with = "stored::money")]
     pub ceiling: Option<Money>,
@@ -122,9 +125,11 @@ impl Snapshot {
             Some(_) => money_text(self.spent),
             None => "cost unknown".to_owned(),
         };
-        match self.ceiling {
-            Some(ceiling) => format!("{spent} of ${ceiling}"),
-            None => spent,
+        let possible = self.possible.filter(|possible| *possible > Money::ZERO);
+        match (possible, self.ceiling) {
+            (Some(possible), Some(ceiling)) => format!("{spent} (${possible} possible) of ${ceiling}"),
+            (None, Some(ceiling)) => format!("{spent} of ${ceiling}"),
+            (_, None) => spent,
         }
     }
 

@@ -65,6 +65,8 @@ pub struct Summary {
     pub files: Vec<String>,
     /// The command that continues the run; `None` where nothing is left to do.
     pub resume: Option<String>,
+    /// What a command that reads the run needs besides its name, as in ` --state DIR`; text only, not in the object.
+    pub place: String,
     /// Equal failures, grouped; text only, not in the object.
     pub failures: Vec<FailureGroup>,
 }

@@ -169,13 +169,15 @@ pub fn execute(
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
     let follow = follow(&work, stop, hooks.row.is_some())?;
     let driven = drive(&work, &writer, commits, &mut stops, observer, follow.as_ref().map(Follow::finishing));
-    let followed = follow.and_then(Follow::finish);
+    let mut late = LateStop::new(&mut stops, &**clock);
+    let cause = driven.as_ref().ok().and_then(|driven| driven.cause.as_ref());
+    let followed = follow.map(|follow| follow.finish(&mut late, cause)).transpose();
     let mut driven = driven?;
+    let followed = followed?.flatten();
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let late = LateStop::new(&mut stops, &**clock);
     let written = write(&work, driven.cause.clone(), followed, late, hooks.row.take())?;
     let closed = writer.close();
     CrashPoint::WriterClosed.pass();

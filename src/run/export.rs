@@ -10,7 +10,7 @@ use crate::run::decisions::Decisions;
 use crate::run::error::RunError;
 use crate::run::feed::FinishedRows;
 use crate::run::history::RowJudge;
-use crate::run::join::{Join, Pass};
+use crate::run::join::Join;
 use crate::run::joined::Joined;
 use crate::store::{RunRecord, Store};
 
@@ -64,17 +64,14 @@ pub fn export(export: Export<'_>) -> Result<Exported, RunError> {
         model: export.model,
         decisions: export.decisions,
     };
-    let pass = Pass {
-        skipped: run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped),
-        joined: Joined::default(),
-        written: &FinishedRows::default(),
-        go_on: &mut || Ok(()),
-        each: None,
-    };
-    let joined = join.run(rows, export.store.reader()?, Some(writer), pass).map_err(|error| match error {
-        RunError::Dataset(error) => of_input(error),
-        error => error,
-    });
+    let skipped = run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped);
+    let nothing = (Joined::default(), &FinishedRows::default());
+    let joined = join
+        .run(rows.map(|row| Ok(row?)), export.store.reader()?, skipped, Some(writer), nothing, None)
+        .map_err(|error| match error {
+            RunError::Dataset(error) => of_input(error),
+            error => error,
+        });
     let Joined { totals, output, .. } = match joined {
         Ok(joined) => joined,
         Err(error) => {

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{OutputOrder, Settings, Totals};
-use crate::output::{OutputError, OutputWriter, Sink, Target};
+use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
 use crate::report::FailureGroup;
 use crate::run::error::{RunError, chain};
 use crate::run::execute::{Plan, Work, decisions};
 use crate::run::feed::FinishedRows;
-use crate::run::follow::{Follow, FollowPlan, Followed, Rest};
-use crate::run::join::{EachRow, Join, Pass};
+use crate::run::follow::{Follow, FollowPlan, Followed};
+use crate::run::join::{EachRow, Join};
 use crate::run::joined::Joined;
 use crate::run::resume::{Opened, finished_rows};
 use crate::run::stop::{LateStop, StopSender, skip_reason};
@@ -83,45 +83,6 @@ pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// An output that has been begun, as far as it could be.
-#[derive(Default)]
-struct Begun {
-    /// Absent where nothing is to be written, or can be.
-    target: Option<Target>,
-    writer: Option<OutputWriter<Sink>>,
-    written: FinishedRows,
-    joined: Joined,
-    rest: Option<Rest>,
-    error: Option<OutputError>,
-}
-
-impl From<Followed> for Begun {
-    fn from(followed: Followed) -> Self {
-        let Followed { target, writer, written, joined, rest, error } = followed;
-        Self { target: Some(target), writer, written, joined, rest, error }
-    }
-}
-
-/// Begins the output of rows that nobody has followed.
-fn begin(work: &Work<'_>, has_output: bool) -> Begun {
-    if !has_output {
-        return Begun::default();
-    }
-    let Work { plan, judge, .. } = *work;
-    let settings = &plan.settings;
-    let begun = prepare(settings).and_then(|mut target| {
-        let columns = judge.schema_properties();
-        let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
-        let sink = target.begin()?;
-        Ok((target, OutputWriter::new(&settings.output, header, columns, line_end, sink)))
-    });
-    match begun {
-        Ok((target, writer)) => Begun { target: Some(target), writer: Some(writer), ..Begun::default() },
-        // Its place has gone since it was looked at. The rows are counted, and the run is closed all the same.
-        Err(error) => Begun { error: Some(error), ..Begun::default() },
-    }
-}
-
 /// Joins what is left of the input with the store, writes the output where the ending wants one, and decides the
 /// exit code.
 pub(super) fn write(
@@ -142,33 +103,32 @@ pub(super) fn write(
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
         Some(StopCause::Unable(_)) if prepare(settings).is_ok_and(|target| target.is_stream()) => {
-            let pass = Pass {
-                skipped,
-                joined: Joined::default(),
-                written: &FinishedRows::default(),
-                go_on: &mut || late.check(),
-                each: None,
-            };
-            let rows = plan.source.rows(&plan.checked)?;
-            let status = join.run(rows, opened.store.reader()?, None, pass)?.totals.status;
+            let nothing = (Joined::default(), &FinishedRows::default());
+            let rows = plan.source.rows(&plan.checked)?.map(|row| late.check().and_then(|()| Ok(row?)));
+            let counted = join.run(rows, opened.store.reader()?, skipped, None, nothing, None)?;
+            let status = counted.totals.status;
             status.total() > status.skipped
         }
         _ => true,
     };
-    let mut begun = followed.map_or_else(|| begin(work, has_output), Begun::from);
+    let mut begun = match followed {
+        Some(followed) => followed,
+        None if has_output => begin(work),
+        None => Followed::default(),
+    };
     if each.is_some() {
         // Whoever wants to see the rows sees all of them, and they are counted on the way.
         (begun.rest, begun.joined) = (None, Joined::default());
     }
-    let Begun { target, writer, written, joined, rest, error: failed } = begun;
+    let Followed { target, writer, written, joined, rest, error: failed } = begun;
     let rows: Box<dyn Iterator<Item = _>> = match rest {
         Some(rest) => Box::new(rest),
         None => Box::new(all),
     };
     let writer = writer.filter(|_| has_output);
-    let pass = Pass { skipped, joined, written: &written, go_on: &mut || late.check(), each };
-    let Joined { totals, failures, open, output, unanswered } =
-        join.run(rows, opened.store.reader()?, writer, pass)?;
+    let rows = rows.map(|row| late.check().and_then(|()| Ok(row?)));
+    let joined = join.run(rows, opened.store.reader()?, skipped, writer, (joined, &written), each)?;
+    let Joined { totals, failures, open, output, unanswered } = joined;
     let failed = failed.or(output);
     // What was written before a fault ends anywhere: it is no output, not even a partial one.
     let target = target.filter(|target| failed.is_none() || target.is_stream());
@@ -193,6 +153,24 @@ pub(super) fn write(
         }
     };
     Ok(Written { failures: failures.into_groups(), totals, open, unanswered, cause, exit, files })
+}
+
+/// Begins the output at the end of a run. If its place has gone since it was looked at, the rows are counted, and the
+/// run is closed all the same.
+fn begin(work: &Work<'_>) -> Followed {
+    let Work { plan, judge, .. } = *work;
+    let output = &plan.settings.output;
+    let begun = prepare(&plan.settings).and_then(|mut target| {
+        let sink = target.begin()?;
+        let (header, columns) = (plan.columns.as_ref(), judge.schema_properties());
+        Ok((target, OutputWriter::new(output, header, columns, plan.checked.line_end, sink)))
+    });
+    match begun {
+        Ok((target, writer)) => {
+            Followed { target: Some(target), writer: Some(writer), ..Followed::default() }
+        }
+        Err(error) => Followed { error: Some(error), ..Followed::default() },
+    }
 }
 
 /// Puts the output in its place, as the exit code says.

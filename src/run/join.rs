@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::AttemptKey;
-use crate::dataset::{DatasetError, Source};
+use crate::dataset::Source;
 use crate::model::{Header, InputRow, Reason, RowResult};
 use crate::output::{OutputWriter, Sink};
 use crate::run::decisions::Decisions;
@@ -32,20 +32,6 @@ pub(super) struct Join {
     pub(super) decisions: Option<Decisions>,
 }
 
-/// How to go through rows.
-pub(super) struct Pass<'a, 'e> {
-    /// Why rows are not finished that are not.
-    pub(super) skipped: Reason,
-    /// What rows are added to.
-    pub(super) joined: Joined,
-    /// Rows that are in the output already: they are passed over, or only shown and counted if `each` wants to see all.
-    pub(super) written: &'a FinishedRows,
-    /// Is asked before each row.
-    pub(super) go_on: &'a mut dyn FnMut() -> Result<(), RunError>,
-    /// Is shown each row.
-    pub(super) each: Option<EachRow<'e>>,
-}
-
 impl Join {
     /// What a row has become. `skipped`: why it is not finished, should it not be.
     pub(super) fn result(
@@ -69,18 +55,20 @@ impl Join {
         }))
     }
 
-    /// Goes through `rows` and writes them where there is a writer.
+    /// Goes through `rows`, adds them to `joined`, shows them to `each`, and writes them where there is a writer.
+    /// Rows in `written` are in the output already: they are passed over, or only shown and counted if `each` wants
+    /// to see all.
     pub(super) fn run(
         &self,
-        rows: impl Iterator<Item = Result<InputRow, DatasetError>>,
+        rows: impl Iterator<Item = Result<InputRow, RunError>>,
         store: Reader,
+        skipped: Reason,
         mut writer: Option<OutputWriter<Sink>>,
-        pass: Pass<'_, '_>,
+        (mut joined, written): (Joined, &FinishedRows),
+        mut each: Option<EachRow<'_>>,
     ) -> Result<Joined, RunError> {
-        let Pass { skipped, mut joined, written, go_on, mut each } = pass;
         let mut histories = Histories::new(store, self.run);
         for row in rows {
-            go_on()?;
             let row = row?;
             let is_written = written.contains(row.number);
             if is_written && each.is_none() {

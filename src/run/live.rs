@@ -124,6 +124,7 @@ impl<'o> Bus<'o> {
             in_flight,
             limit,
             spent: (!totals.unpriced).then_some(totals.spent),
+            possible: scheduler.budget().filter(|_| limits.max_cost.is_some()).map(|budget| budget.book().1),
             ceiling: limits.max_cost,
             rows_per_minute: self.rate.per_minute(now),
             eta: self.rate.eta(now, self.total.saturating_sub(done)),

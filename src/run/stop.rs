@@ -61,9 +61,16 @@ impl<'a> LateStop<'a> {
     /// Errors: [`RunError::Interrupted`], once a signal has come and the time is over that a small output may take.
     pub(super) fn check(&mut self) -> Result<(), RunError> {
         self.rows = (self.rows + 1) % ROWS_A_LOOK;
-        if self.rows != 1 {
-            return Ok(());
-        }
+        if self.rows == 1 { self.look() } else { Ok(()) }
+    }
+
+    /// Now, by the run's clock.
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// As [`LateStop::check`], with a look at the signals each time.
+    pub(super) fn look(&mut self) -> Result<(), RunError> {
         while let Ok(stop) = self.stops.try_recv() {
             match (stop, self.signal) {
                 (StopSignal::Gentle(signal), None) => {

@@ -47,6 +47,16 @@ impl Context {
         self.state_folder(given, None)
     }
 
+    /// What a command that reads needs to find this state folder from here, with a blank before; nothing where it
+    /// finds it by itself.
+    pub(super) fn place_of(&self, state: &Path) -> String {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if real(&self.state_to_read(None)) == real(state) {
+            return String::new();
+        }
+        format!(" --state {}", quoted(state.display().to_string()))
+    }
+
     /// The command as it was typed, for people to type again.
     pub(super) fn command_line(&self) -> String {
         let mut words = vec!["verify".to_owned()];
@@ -55,6 +65,7 @@ impl Context {
             let text = argument.to_string_lossy();
             if std::mem::take(&mut skip_next)
                 || text == "--new"
+                || text == "--forgive-possible"
                 || text.starts_with("--retry=")
                 || text.starts_with("--probe=")
             {

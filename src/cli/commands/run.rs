@@ -50,7 +50,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         }
     }
     let Good { source, checked, template, answers, codec, columns, prompt_tokens, .. } = good;
-    let command = context.command_line();
+    let (command, place) = (context.command_line(), context.place_of(&state));
     let total = checked.selected;
     let rows = checked.rows;
     let mut plan = Plan {
@@ -89,7 +89,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         .map_err(|error| Failure::unable(format!("cannot listen for signals: {error}")))?;
     let (color, dumb) = looks(args, context);
     let mut watcher = terminal.watcher(args.progress, color, args.quiet, dumb).verbose(args.verbose);
-    let mut summarize = |ended: &Ended| summary(ended, &settings, rows, total, &command).to_json();
+    let mut summarize = |ended: &Ended| summary(ended, &settings, (rows, total), &command, &place).to_json();
     let mut opened = |record: &RunRecord, continued: bool, replaced: Option<&RunRecord>| {
         if let Some(log) = &log {
             log.borrow_mut().begin(record, continued);
@@ -110,7 +110,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(amount) = ended.forgiven {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
-    let summary = summary(&ended, &settings, rows, total, &command);
+    let summary = summary(&ended, &settings, (rows, total), &command, &place);
     if let Some(log) = &log
         && let Some(problem) = log.borrow_mut().end(&summary, ended.ended)
     {
@@ -156,7 +156,7 @@ fn greet(
         let file = settings.output.path.as_deref().unwrap_or(Path::new("the output"));
         context.terminal.warn(&format!(
             "{} is the output of another job (run {}) and will be replaced: -o FILE keeps both",
-            file.display(),
+            printable(&file.display().to_string()),
             run.id
         ));
     }
@@ -301,7 +301,13 @@ fn why(ended: &Ended) -> String {
 }
 
 /// The summary of an execution.
-fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command: &str) -> Summary {
+fn summary(
+    ended: &Ended,
+    settings: &Settings,
+    (rows, selected): (u64, u64),
+    command: &str,
+    place: &str,
+) -> Summary {
     let totals = &ended.totals;
     let minutes = ended.wall.as_secs_f64() / 60.0;
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts are far below 2^53")]
@@ -338,6 +344,7 @@ fn summary(ended: &Ended, settings: &Settings, rows: u64, selected: u64, command
         ended: Some(ended.ended),
         files: ended.files.iter().map(|path| path.display().to_string()).collect(),
         resume: asks.then(|| command.to_owned()),
+        place: place.to_owned(),
         failures: ended.failures.clone(),
     }
 }

@@ -106,6 +106,7 @@ fn unfinished_summary(
         ended: None,
         files: Vec::new(),
         resume,
+        place: String::new(),
         failures: Vec::new(),
     }
 }

@@ -16,6 +16,7 @@ fn snapshot() -> Snapshot {
         in_flight: 16,
         limit: 16,
         spent: Some(Money::from_pico(12_300_000_000)),
+        possible: Some(Money::ZERO),
         ceiling: Some(Money::from_pico(5_000_000_000_000)),
         rows_per_minute: Some(480.0),
         eta: Some(Duration::from_secs(110)),
@@ -36,6 +37,15 @@ fn a_plain_line_says_what_matters() {
     let start = Snapshot { total: 5, limit: 16, ..Snapshot::default() };
     assert_eq!(plain_line(&start), "0/5 rows (0%); 0 sent, 0/16 in flight; cost unknown");
     assert!(plain_line(&Snapshot::default()).starts_with("0/0 rows (100%)"));
+}
+
+#[test]
+fn what_may_have_been_spent_is_told_beside_the_ceiling() {
+    let mut pressed = snapshot();
+    pressed.possible = Some(Money::from_pico(400_000_000_000));
+    assert!(plain_line(&pressed).ends_with("; $0.0123 ($0.4 possible) of $5"), "{}", plain_line(&pressed));
+    pressed.ceiling = None;
+    assert!(plain_line(&pressed).ends_with("; $0.0123"), "{}", plain_line(&pressed));
 }
 
 #[test]

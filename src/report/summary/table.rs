@@ -128,7 +128,7 @@ impl Table<'_> {
             section.0 = section.0.max(listed);
         }
         let mut sections: Vec<_> = sections.into_iter().collect();
-        sections.retain(|(reason, _)| hint(*reason, None).is_some());
+        sections.retain(|(reason, _)| hint(*reason, None, "").is_some());
         // Skipped rows come last: what stopped the run stands among the others.
         sections.sort_by_key(|(reason, (count, _))| {
             (status_of(*reason) == Status::Skipped, std::cmp::Reverse(*count))
@@ -137,7 +137,7 @@ impl Table<'_> {
         let mut text = String::new();
         for (reason, (count, groups)) in sections {
             let row = groups.iter().find_map(|group| group.first_rows.first().copied());
-            let Some(advice) = hint(reason, row) else { continue };
+            let Some(advice) = hint(reason, row, &self.summary.place) else { continue };
             let lead = format!("  {:>digits$} ", grouped(count));
             let _ = writeln!(text, "{lead}{}", self.paint.status(status_of(reason), count, reason.as_str()));
             self.push_groups(&mut text, &groups, lead.len());
