@@ -213,7 +213,7 @@ fn a_continued_run_tells_its_own_figures_from_the_runs() {
     let second = service.ask(first.again(), &[]).run().expect_code(0);
     let said = second.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("in.jsonl: 6 rows, 2 of them in execution 2 in "), "{said}");
-    assert!(said.contains("requests 8 sent, 2 retries, 0 throttled"), "{said}");
+    assert!(said.contains("requests 8 sent, 2 retries (25.0%), 0 throttled"), "{said}");
     assert!(said.contains(" for 2 rows and 2 requests of execution 2, "), "{said}");
     assert!(
         said.contains("tokens and cost are of all 2 executions, time and latency of this one exit 0"),

@@ -109,7 +109,7 @@ pub struct Cost {
 impl Cost {
     /// The exact part, the estimated part, and what is possible besides.
     pub(super) fn parts_text(&self) -> String {
-        let Some(spent) = self.spent else { return "cost unknown".to_owned() };
+        let Some(spent) = self.spent else { return "unknown".to_owned() };
         let estimated = self.estimated.unwrap_or_default();
         let exact = Money::from_pico(spent.pico().saturating_sub(estimated.pico()));
         let possible = self.possible.map_or_else(|| "an unknown sum".to_owned(), |sum| format!("${sum}"));

@@ -232,8 +232,14 @@ fn requests_text(summary: &Summary) -> String {
     let counted_as = |count: u64, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
     };
-    let mut text =
-        format!("{} sent, {}, ", grouped(summary.attempts), counted_as(summary.retries, "retry", "retries"));
+    let retries = counted_as(summary.retries, "retry", "retries");
+    let mut text = format!("{} sent, {retries}", grouped(summary.attempts));
+    // The share of the requests in tenths of a per cent, half up.
+    let share = u128::from(summary.retries) * 1_000 + u128::from(summary.attempts / 2);
+    if let Some(tenths) = share.checked_div(summary.attempts.into()).filter(|_| summary.retries > 0) {
+        let _ = write!(text, " ({}.{}%)", tenths / 10, tenths % 10);
+    }
+    text.push_str(", ");
     if summary.repairs > 0 {
         let _ = write!(text, "{}, ", counted_as(summary.repairs, "repair", "repairs"));
     }
