@@ -1,7 +1,6 @@
 //! The most memory of a run with the built-in provider: `cargo bench --bench memory`, with `-- --smoke` in seconds.
 //!
 //! It must not grow with the number of rows, so the same is run with a tenth of the rows.
-#![expect(clippy::disallowed_methods, reason = "a bench reads the clock, waits and writes files")]
 
 mod support;
 

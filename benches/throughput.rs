@@ -1,62 +1,28 @@
 //! What a row costs beside a bare HTTP loop: `cargo bench --bench throughput`, with `-- --smoke` in seconds.
-//!
-//! Both sides send the same bodies to the same `verify mock`, which is a process of its own and so on nobody's
-//! account. The bare loop is the least that the HTTP client in use can do: one thread, so many workers, each sends a
-//! body that is ready and reads the reply. Only the loop is measured there; of `verify run` the whole process is.
-#![expect(clippy::disallowed_methods, reason = "a bench reads the clock, waits and writes files")]
 
 mod support;
 
-use std::cell::RefCell;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
-use support::arguments::{self, Size};
-use support::process::{self, Cost, KEY};
-use support::provider::{Mock, around_the_text};
+use support::Broken;
+use support::arguments::Size;
+use support::compare::{self, Shape, compare, median};
 use support::verdict::{self, Target};
-use support::{Broken, input};
-
-/// What `verify run` is told besides.
-const PROVIDER: [&str; 4] = ["--provider", "openai", "--model", "mock"];
-/// Says to this program that it is the bare loop.
-const BARE: &str = "bare-loop";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let result = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [BARE, base_url, rows, workers, before, after] => {
-            bare_loop(base_url, rows, workers, before, after).map(|()| ExitCode::SUCCESS)
-        }
-        _ => match arguments::size() {
-            Some(size) => bench(size),
-            None => Ok(ExitCode::SUCCESS),
-        },
-    };
-    result.unwrap_or_else(|error| verdict::broken(&error))
+    compare::main(bench)
 }
 
 fn bench(size: Size) -> Result<ExitCode, Broken> {
     let folder = tempfile::tempdir()?;
-    let around = around_the_text(folder.path(), &PROVIDER)?;
     let (fast_rows, rounds, slow_rows) = match size {
         Size::Full => (40_000, 3, 25_000),
         Size::Smoke => (2_000, 1, 1_000),
     };
-    let fast = compare(
-        folder.path(),
-        "fast",
-        &around,
-        Shape { rows: fast_rows, workers: 64, latency: "0s", rounds },
-    )?;
-    let slow = compare(
-        folder.path(),
-        "slow",
-        &around,
-        Shape { rows: slow_rows, workers: 500, latency: "200ms", rounds: 1 },
-    )?;
+    let fast = Shape { rows: fast_rows, workers: 64, latency: "0s", rounds, fixed: false };
+    let slow = Shape { rows: slow_rows, workers: 500, latency: "200ms", rounds: 1, fixed: true };
+    let fast = compare(folder.path(), "fast", fast)?;
+    let slow = compare(folder.path(), "slow", slow)?;
     let targets = [
         Target {
             name: "CPU per row over CPU per request, 64 workers, no latency",
@@ -70,126 +36,4 @@ fn bench(size: Size) -> Result<ExitCode, Broken> {
         },
     ];
     Ok(verdict::judge("throughput", size, &targets))
-}
-
-/// One comparison.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    rows: u64,
-    workers: u32,
-    latency: &'static str,
-    rounds: u32,
-}
-
-/// `verify run` over the bare loop, of each round.
-#[derive(Debug, Default)]
-struct Ratios {
-    cpu: Vec<f64>,
-    wall: Vec<f64>,
-}
-
-#[expect(clippy::print_stdout, reason = "a bench speaks to whoever runs it")]
-fn compare(folder: &Path, name: &str, around: &(String, String), shape: Shape) -> Result<Ratios, Broken> {
-    let Shape { rows, workers, latency, rounds } = shape;
-    let path = folder.join(format!("{name}.jsonl"));
-    input::write(&path, rows)?;
-    println!("\n{rows} rows, {workers} workers, latency {latency}");
-    println!(
-        "{:<9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>11}",
-        "", "bare µs", "row µs", "CPU ratio", "bare s", "rows s", "wall ratio"
-    );
-    let mock = Mock::start(latency)?;
-    let mut ratios = Ratios::default();
-    for round in 1..=rounds {
-        let bare = run_bare(&mock, shape, around)?;
-        let own = folder.join(format!("{name}-{round}"));
-        std::fs::create_dir(&own)?;
-        let (base_url, concurrency) = (mock.base_url(), workers.to_string());
-        let more = [&PROVIDER[..], &["--base-url", &base_url, "--concurrency", &concurrency]].concat();
-        let whole = process::measure(process::verify_run(&path, &own, &more))?;
-        let ratio = |of: fn(&Cost) -> Duration| of(&whole).as_secs_f64() / of(&bare).as_secs_f64();
-        let (cpu, wall) = (ratio(|cost| cost.cpu), ratio(|cost| cost.wall));
-        let each = |cost: &Cost| cost.cpu.as_nanos() / 1_000 / u128::from(rows);
-        let seconds = |cost: &Cost| cost.wall.as_secs_f64();
-        println!(
-            "round {round:<3} {:>9} {:>9} {cpu:>10.2} {:>9.2} {:>9.2} {wall:>11.3}",
-            each(&bare),
-            each(&whole),
-            seconds(&bare),
-            seconds(&whole)
-        );
-        ratios.cpu.push(cpu);
-        ratios.wall.push(wall);
-    }
-    // The same bodies from both sides, or the comparison is none.
-    let (distinct, requests) = mock.requests()?;
-    if (distinct, requests) != (rows, rows * u64::from(rounds) * 2) {
-        let message =
-            format!("{requests} requests with {distinct} bodies do not fit {rows} rows of the same bodies");
-        return Err(message.into());
-    }
-    Ok(ratios)
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// Runs the bare loop in a process of its own, which measures the loop and prints what it cost, in microseconds.
-fn run_bare(mock: &Mock, shape: Shape, around: &(String, String)) -> Result<Cost, Broken> {
-    let output = Command::new(std::env::current_exe()?)
-        .args([
-            BARE,
-            &mock.base_url(),
-            &shape.rows.to_string(),
-            &shape.workers.to_string(),
-            &around.0,
-            &around.1,
-        ])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-    let (Some(Ok(cpu)), Some(Ok(wall)), true) = (numbers.next(), numbers.next(), output.status.success())
-    else {
-        return Err(format!("the bare loop ended with {}", output.status).into());
-    };
-    Ok(Cost { cpu: Duration::from_micros(cpu), wall: Duration::from_micros(wall), peak: 0 })
-}
-
-#[expect(clippy::print_stdout, reason = "the figures go to the process that asked for them")]
-fn bare_loop(base_url: &str, rows: &str, workers: &str, before: &str, after: &str) -> Result<(), Broken> {
-    let (rows, workers): (u64, usize) = (rows.parse()?, workers.parse()?);
-    let url: reqwest::Url = format!("{base_url}/chat/completions").parse()?;
-    let bodies: Vec<String> = (1..=rows).map(|row| format!("{before}{}{after}", input::text(row))).collect();
-    rustls::crypto::ring::default_provider().install_default().map_err(|_| "no TLS provider")?;
-    let client = reqwest::Client::builder().http1_only().pool_max_idle_per_host(workers).build()?;
-    let bodies = Rc::new(RefCell::new(bodies.into_iter()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (cpu, begun) = (process::own_cpu()?, Instant::now());
-    let tasks = tokio::task::LocalSet::new();
-    let handles: Vec<_> = (0..workers)
-        .map(|_| tasks.spawn_local(work(client.clone(), url.clone(), Rc::clone(&bodies))))
-        .collect();
-    runtime.block_on(tasks);
-    let (cpu, wall) = (process::own_cpu()?.saturating_sub(cpu), begun.elapsed());
-    for handle in handles {
-        runtime.block_on(handle)??;
-    }
-    println!("{} {}", cpu.as_micros(), wall.as_micros());
-    Ok(())
-}
-
-async fn work(
-    client: reqwest::Client,
-    url: reqwest::Url,
-    bodies: Rc<RefCell<std::vec::IntoIter<String>>>,
-) -> Result<(), reqwest::Error> {
-    loop {
-        let Some(body) = bodies.borrow_mut().next() else { return Ok(()) };
-        let request = client.post(url.clone()).header("content-type", "application/json").bearer_auth(KEY);
-        request.body(body).send().await?.error_for_status()?.bytes().await?;
-    }
 }

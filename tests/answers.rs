@@ -71,6 +71,38 @@ fn what_is_not_an_answer_is_never_made_one() {
 }
 
 #[test]
+fn two_different_answers_are_asked_about_and_none_is_picked() {
+    let provider = Provider::start(|call| match call.attempt {
+        1 => Reply::answer("{\"ok\":true}\nor rather\n{\"ok\":false}"),
+        _ => Reply::answer("{\"ok\":false}"),
+    });
+    let outcome = job(&provider, 1).run().expect_code(0);
+    let result = results(&outcome).remove(0);
+    assert_eq!(
+        (provider.count(), &result["answer"], &result["extracted"]),
+        (2, &json!({"ok": false}), &json!(false))
+    );
+    assert!(provider.calls()[1].user().contains("two different objects"), "{}", provider.calls()[1].user());
+}
+
+#[test]
+fn a_text_is_never_made_a_number() {
+    for (answer, status) in [
+        ("{\"n\":\"42\"}", "error/invalid_answer"),
+        ("{\"n\":42.5}", "error/invalid_answer"),
+        ("{\"n\":true}", "error/invalid_answer"),
+        ("{\"n\":42}", "pass/valid"),
+    ] {
+        let provider = Provider::start(move |_| Reply::answer(answer));
+        let args =
+            ["run", "in.jsonl", "--model", "m", "--prompt", "x", "--column", "n=integer", "--repair", "0"];
+        let verify = Verify::new().file("in.jsonl", "{}\n").args(args).args(["--base-url", &provider.url()]);
+        let outcome = verify.args(["--max-error", "any"]).run().expect_code(0);
+        assert_eq!((provider.count(), statuses(&outcome)), (1, vec![status.to_owned()]), "{answer}");
+    }
+}
+
+#[test]
 fn values_with_backticks_and_number_texts_are_unharmed() {
     let answer = "{\"why\":\"```json\\n{\\\"ok\\\":1}\\n```\",\"n\":1.50,\"big\":9007199254740993}";
     let provider = Provider::start(move |_| Reply::answer(answer));
@@ -123,6 +155,12 @@ fn tool_calls_that_nobody_asked_for_are_an_invalid_answer() {
     let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
     let (requests, status, ..) = one(completion(&message, "tool_calls"));
     assert_eq!((requests, status.as_str()), (2, "error/invalid_answer"));
+    // The same call is the answer where it was asked for.
+    let calls = json!([{"id": "c", "type": "function", "function": {"name": "answer", "arguments": "{\"ok\":true}"}}]);
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let provider = Provider::start(move |_| completion(&message, "tool_calls"));
+    let outcome = job(&provider, 1).args(["--structured", "tool"]).run().expect_code(0);
+    assert_eq!((provider.count(), &results(&outcome)[0]["answer"]), (1, &json!({"ok": true})));
 }
 
 #[test]
@@ -369,6 +407,9 @@ fn no_escape_code_where_nobody_can_see_colours() {
     let Ok(dumb) = on_terminal("TERM", "dumb") else { return };
     let dumb = String::from_utf8_lossy(&dumb).into_owned();
     assert!(dumb.contains("3 valid") && !dumb.contains('\u{1b}'), "{dumb:?}");
-    let plain = on_terminal("NO_COLOR", "1").unwrap();
-    assert!(!String::from_utf8_lossy(&plain).contains("\u{1b}[3"), "{:?}", String::from_utf8_lossy(&plain));
+    // The bar moves up and clears; what ends with an `m` are colours.
+    let plain = String::from_utf8_lossy(&on_terminal("NO_COLOR", "1").unwrap()).into_owned();
+    let is_colour =
+        |part: &str| part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m');
+    assert!(!plain.split("\u{1b}[").skip(1).any(is_colour), "{plain:?}");
 }

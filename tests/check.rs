@@ -96,17 +96,32 @@ fn the_highest_layer_counts_and_is_named() {
 
 #[test]
 fn credentials_are_names_and_a_mask() {
-    let outcome = three_rows()
-        .env("ORG_A", "sk-very-secret")
-        .args(["check", "in.csv", "--model", "m", "--base-url", "http://127.0.0.1:9/v1?api-key=hidden"])
-        .args(["--prompt", "{{ text }}", "--key-env", "a=ORG_A", "--key-env", "b=ORG_B", "--format", "json"])
-        .run()
-        .expect_code(0);
+    let checked = |url: &str| {
+        three_rows()
+            .env("ORG_A", "sk-very-secret")
+            .args(["check", "in.csv", "--model", "m", "--base-url", url])
+            .args([
+                "--prompt",
+                "{{ text }}",
+                "--key-env",
+                "a=ORG_A",
+                "--key-env",
+                "b=ORG_B",
+                "--format",
+                "json",
+            ])
+            .run()
+    };
+    let outcome = checked("http://127.0.0.1:9/v1?api-version=2").expect_code(0);
     assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("secret\":\"sk"));
-    assert!(!outcome.stdout.contains("sk-very") && !outcome.stdout.contains("hidden"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("sk-very"), "{}", outcome.stdout);
     assert_eq!(value(&outcome, "keys.a"), (json!({"env": "ORG_A", "secret": "***"}), "--key-env".to_owned()));
     assert_eq!(value(&outcome, "keys.b").0, json!({"env": "ORG_B", "secret": null}));
-    assert_eq!(value(&outcome, "base_url").0, "http://127.0.0.1:9/v1?api-key=***");
+    assert_eq!(value(&outcome, "base_url").0, "http://127.0.0.1:9/v1?api-version=2");
+    // One in the address is refused, and shown as little.
+    let outcome = checked("http://127.0.0.1:9/v1?api-key=hidden&a=b").expect_code(2);
+    assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains("hidden"), "{}", outcome.stdout);
+    assert_eq!(value(&outcome, "base_url").0, "http://127.0.0.1:9/v1?api-key=***&a=b");
 }
 
 #[test]
@@ -161,6 +176,7 @@ const KEYS: [&[(&str, &str, &str)]; 2] = [
         ("input.id", "--id-column", "\"text\""),
         ("prompt.system", "--system", "\"Be brief.\""),
         ("prompt.user", "--prompt", "\"{{ text }}\""),
+        ("prompt.cache", "--prompt-cache", "true"),
         ("prompt.version", "--prompt-version", "\"v2\""),
         ("answer.schema", "--schema", "\"schema.json\""),
         ("answer.verdict", "--verdict", "\"grade\""),

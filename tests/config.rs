@@ -16,6 +16,7 @@ const KEYS: &[(&str, &str, Option<&str>, &str)] = &[
     ("input.id", "\"text\"", Some("1"), "id-column"),
     ("prompt.system", "\"S\"", Some("true"), "system"),
     ("prompt.user", "\"{{ text }}\"", Some("1"), "prompt"),
+    ("prompt.cache", "true", Some("\"x\""), "prompt-cache"),
     ("prompt.version", "\"v1\"", Some("1"), "prompt-version"),
     ("answer.preset", "\"verdict\"", Some("\"nonsense\""), "preset"),
     ("answer.verdict", "\"ok\"", Some("1"), "verdict"),
@@ -88,13 +89,6 @@ fn with(provider: &Provider, file: &str, flag: Option<&str>, variable: Option<(&
 /// A value of the file as the text of a flag or a variable.
 fn plain(toml: &str) -> String {
     toml.trim_matches('"').to_owned()
-}
-
-fn in_file(id: &str, toml: &str) -> String {
-    match id.split_once('.') {
-        Some((section, name)) => format!("[{section}]\n{name} = {toml}\n"),
-        None => format!("# a comment\n{id} = {toml}\n"),
-    }
 }
 
 fn variable_of(id: &str) -> String {
@@ -335,20 +329,6 @@ fn an_unknown_variable_is_a_warning() {
     let said = "VERIFY_LIMITS_CONCURENCY";
     assert!(outcome.stderr.contains("warning") && outcome.stderr.contains(said), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("did you mean `VERIFY_LIMITS_CONCURRENCY`?"), "{}", outcome.stderr);
-}
-
-#[test]
-fn what_is_not_built_yet_is_refused_and_never_ignored() {
-    let provider = always(ANSWER);
-    let (id, value) = ("prompt.cache", "true");
-    let file = with(&provider, &in_file(id, value), None, None).expect_code(2);
-    assert!(file.stderr.contains("verify.toml line 2") && file.stderr.contains(id), "{}", file.stderr);
-    let name = variable_of(id);
-    let variable = with(&provider, "", None, Some((&name, value))).expect_code(2);
-    assert!(variable.stderr.contains(&name), "{}", variable.stderr);
-    let flag = id.split_once('.').unwrap().1.replace('_', "-");
-    with(&provider, "", Some(&format!("--{flag}={value}")), None).expect_code(2);
-    assert_eq!(provider.count(), 0);
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The same job goes on where it stood; another one begins anew, and replays what is equal.
-#![expect(clippy::unwrap_used, reason = "a failed expectation is the failure of the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failed expectation is the failure of the test, and waiting has an end"
+)]
 
 mod support;
 

@@ -225,6 +225,16 @@ fn samples_are_kept_as_they_land() {
     }
 }
 
+/// An ordinary build cannot be told to die: it has neither the points nor the name of their variable.
+#[cfg(not(feature = "crash-points"))]
+#[test]
+fn an_ordinary_build_has_no_crash_points() {
+    let binary = std::fs::read(env!("CARGO_BIN_EXE_verify")).unwrap();
+    let text = String::from_utf8_lossy(&binary);
+    assert!(text.contains("x-client-request-id"), "nothing is found in this binary");
+    assert!(!text.contains("VERIFY_CRASH_AT"));
+}
+
 /// Waits until so many attempts are in the store.
 fn wait_until_stored(folder: &Path, count: usize) {
     let begun = std::time::Instant::now();

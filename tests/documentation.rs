@@ -116,28 +116,6 @@ fn documented_defaults_change_nothing() {
     same(Vec::new(), &variables);
 }
 
-#[test]
-fn reserved_keys_are_refused_and_their_neutral_values_are_not() {
-    let rows = table(CONFIGURATION, "Reserved keys");
-    assert!(!rows.is_empty());
-    for row in rows {
-        let key = code(row[0]).unwrap();
-        let (section, name) = key.split_once('.').unwrap();
-        let run = |value: &str| {
-            Verify::new()
-                .file("in.csv", "text\none\n")
-                .config(&format!("[{section}]\n{name} = {value}\n"))
-                .args(["run", "in.csv", "--provider", "mock", "--prompt", "{{ text }}"])
-                .run()
-        };
-        let refused = run(code(row[1]).unwrap()).expect_code(2);
-        assert!(refused.stderr.contains(key), "{}", refused.stderr);
-        if let Some(neutral) = code(row[2]) {
-            run(neutral).expect_code(0);
-        }
-    }
-}
-
 /// The blocks of README that are fenced with this word.
 fn blocks(language: &str) -> Vec<&'static str> {
     README

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use support::command::{Outcome, Verify};
 use support::job::{always, asks, left_behind};
-use support::provider::Provider;
+use support::provider::{Provider, Reply};
 
 const HEAD: &str =
     "ok,verify_status,verify_reason,verify_confidence,verify_agreement,verify_error,verify_cost_usd";
@@ -162,6 +162,28 @@ fn a_field_of_five_megabytes_goes_out_and_comes_back() {
 }
 
 #[test]
+fn long_fields_are_held_a_few_at_a_time() {
+    // 24 rows of 5 MB each: what has gone out is not kept, and no more is loaded than fits beside it.
+    let provider = Provider::start(|call| match call.row {
+        24 => Reply::never(),
+        _ => Reply::answer("{\"ok\":true}"),
+    });
+    let mut csv = "id,text\n".to_owned();
+    for n in 1..=24 {
+        csv.extend([n.to_string().as_str(), ",", &"lorem ipsum ".repeat(5_000_000 / 12), "\n"]);
+    }
+    let verify =
+        Verify::new().file("in.csv", csv).args(asks(&provider, "in.csv", "{{ id }} {{ text[:20] }}"));
+    let running = verify.args(["--concurrency", "1"]).spawn();
+    provider.wait_for_calls(24);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 100_000, "the peak was {kilobytes} kB for an input of 120 MB");
+    running.kill9();
+}
+
+#[test]
 fn an_unclosed_quote_ends_at_the_longest_record_and_is_told_where_it_opened() {
     let mut csv = "id,text\n1,a\n2,b\n3,\"open\n".to_owned();
     for n in 4..200_000 {
@@ -170,6 +192,11 @@ fn an_unclosed_quote_ends_at_the_longest_record_and_is_told_where_it_opened() {
     let said = refused(&csv, "{{ text }}", &["--max-record", "65536"]);
     holds(&said, &["line 4", "65536"]);
     holds(&refused("id,text\n1,\"open\n2,b\n", "{{ text }}", &[]), &["line 2"]);
+    // The usual bound ends a million rows that one quote would make a single field of.
+    for n in 200_000..1_000_000 {
+        csv.extend([n.to_string().as_str(), ",some more text\n"]);
+    }
+    holds(&refused(&csv, "{{ text }}", &[]), &["line 4", "16777216"]);
 }
 
 #[test]

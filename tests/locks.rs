@@ -268,4 +268,8 @@ fn a_store_whose_middle_is_garbage_stops_the_run() {
     let refused = ask(first.again(), &provider.url(), "{{ id }}").arg("--new").run().expect_code(6);
     assert!(refused.stderr.contains("damaged") && refused.stderr.contains("store.db"), "{}", refused.stderr);
     assert_eq!(provider.count(), 400);
+    // What could be saved from it is still there, and so is the output.
+    let after = fs::read(&path).unwrap();
+    assert!(after.len() >= content.len() && after[20 * 4_096..content.len()] == content[20 * 4_096..]);
+    assert_eq!(refused.json_lines("in.verified.jsonl").len(), 400);
 }

@@ -261,10 +261,9 @@ fn an_outage_of_ten_minutes_fails_no_row() {
 
 #[test]
 fn a_key_that_is_refused_for_ten_minutes_fails_no_row() {
-    let refuses = |second: u64, key: usize| key == 1 && (20..620).contains(&second);
-    let serve = |second: u64, key, _| match refuses(second, key) {
-        true => Reply::Refused(KeyFault::Unauthorized),
-        false => Reply::Answer,
+    let serve = |second: u64, key, _| {
+        let is_down = key == 1 && (20..620).contains(&second);
+        if is_down { Reply::Refused(KeyFault::Unauthorized) } else { Reply::Answer }
     };
     let told = Run::new(20_000, config(32, 2), Duration::from_millis(500), 0.2, serve).go();
     told.all_pass(20_000);

@@ -142,6 +142,30 @@ fn an_operational_failure_is_not_shared() {
 }
 
 #[test]
+fn five_samples_of_one_prompt_are_five_answers_and_come_again_as_they_were() {
+    let provider = Provider::start(|call| {
+        Reply::answer(&json!({"good": true, "echo": format!("answer {}", call.n)}).to_string())
+    });
+    let input = rows(3, |row| format!("text {row}"));
+    let verify = Verify::new().file("in.jsonl", input);
+    let five = ["--column", "good=boolean", "--verdict", "good", "--samples", "5", "--early-stop=false"];
+    let raw = |outcome: &Outcome| -> Vec<Value> {
+        let row = |row: &str| outcome.again().args(["show", "last", row, "--format", "json"]).run().json();
+        let samples = ["1", "2", "3"].map(|number| row(number)["samples"].clone());
+        let samples = samples.iter().flat_map(|samples| samples.as_array().unwrap().clone());
+        samples.map(|sample| sample["attempts"][0]["raw"].clone()).collect()
+    };
+    let first = ask(verify.again(), &provider.url(), 4).args(five).run().expect_code(0);
+    let bought = raw(&first);
+    let mut different: Vec<_> = bought.iter().map(ToString::to_string).collect();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!((provider.count(), bought.len(), different.len()), (15, 15, 15));
+    let again = ask(verify.again(), &provider.url(), 4).args(five).arg("--new").run().expect_code(0);
+    assert_eq!((provider.count(), raw(&again)), (15, bought));
+}
+
+#[test]
 fn equal_rows_share_each_sample() {
     let provider = Provider::start(|call| {
         Reply::answer(&json!({"good": true, "echo": format!("{}", call.sample)}).to_string())

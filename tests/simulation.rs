@@ -165,6 +165,7 @@ struct Disk {
 }
 
 enum Happening {
+    Kept,
     Leased(Claim),
     Done(Assignment, Outcome, Settlement),
     Loaded(Vec<RowPlan>, bool),
@@ -336,6 +337,7 @@ impl<'w> Simulation<'w> {
                 scheduler.on_durable(row);
             }
             Happening::Leased(lease) => scheduler.on_lease(lease),
+            Happening::Kept => scheduler.on_kept(1),
             Happening::Done(assignment, outcome, settlement) => {
                 self.book(settlement);
                 let ticket = assignment.ticket;
@@ -348,6 +350,8 @@ impl<'w> Simulation<'w> {
                     outcome,
                     Feedback { settlement, ..Feedback::default() },
                 );
+                scheduler.on_unkept();
+                execution.put(now.after(Duration::from_millis(self.dice.below(12))), Happening::Kept);
                 self.log.push(format!("{:?} {ticket:?} {:?}", now.offset(), ruling.ending));
                 if ruling.ending.closes() {
                     let key = AttemptKey::new(1, ticket).unwrap();

@@ -35,6 +35,7 @@ fn every_form_of_a_servers_wait_is_kept_by_the_servers_clock() {
         (vec![("retry-after-ms", "300"), ("retry-after", "30")], "", 300),
         (vec![("retry-after", "0.3")], "", 300),
         (vec![("retry-after", "1")], "", 1_000),
+        (vec![("retry-after", "3")], "", 3_000),
         (vec![("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "300ms")], "", 300),
         (
             vec![
@@ -101,6 +102,60 @@ fn values_that_are_no_wait_are_no_hint() {
             });
         }
     });
+}
+
+#[test]
+fn a_throttled_row_without_a_hint_backs_off_longer_each_time_until_patience_ends() {
+    let provider =
+        Provider::start(|call| if call.row == 1 { Reply::answer(ANSWER) } else { throttle(&[], "busy") });
+    let more = ["--throttle-patience", "3s", "--max-backoff", "2s"];
+    let outcome = job(&provider, 2).args(more).run().expect_code(6);
+    assert!(outcome.stderr.contains("throttle"), "{}", outcome.stderr);
+    let calls: Vec<_> = provider.calls().into_iter().filter(|call| call.row == 2).collect();
+    // Full jitter over 20, 40, 80 ms … 2 s fills 3 s with about nine tries; always 20 ms would make hundreds.
+    assert!((2..=60).contains(&calls.len()), "{} requests", calls.len());
+    let partial = outcome.json_lines("in.verified.jsonl.partial");
+    assert_eq!((&partial[0]["verify"]["status"], partial.len()), (&json!("pass"), 2));
+    assert!(
+        ["skipped", "error"].contains(&partial[1]["verify"]["status"].as_str().unwrap()),
+        "{}",
+        partial[1]
+    );
+}
+
+#[test]
+fn a_server_that_bears_five_at_once_is_found_out_and_no_row_is_lost() {
+    let mock = Mock::start(["--latency", "40ms", "--concurrency-limit", "5"]);
+    let args = ["run", "in.jsonl", "--model", "m", "--prompt", "{{ text }}", "--column", "ok=boolean"];
+    let verify = Verify::new().file("in.jsonl", support::job::rows(200)).args(args);
+    let verify = verify.args(["--base-url", &mock.openai(), "--concurrency", "64", "--retry-base", "20ms"]);
+    let outcome = verify.run().expect_code(0);
+    assert!(statuses(&outcome).iter().all(|status| status == "pass/valid"));
+    let (distinct, repeated, throttled) =
+        (mock.count("distinct"), mock.count("repeated"), mock.count("status/429"));
+    assert_eq!((distinct, repeated), (200, 0));
+    // Whoever keeps 64 under way is refused for most of its requests.
+    assert!(throttled * 2 <= 200, "{throttled} of {} requests were throttled", mock.count("requests"));
+}
+
+#[test]
+fn requests_a_minute_are_spread_and_waiting_is_no_failure() {
+    let provider = always(ANSWER);
+    let outcome = job(&provider, 60).args(["--rpm", "1200", "--concurrency", "32"]).run().expect_code(0);
+    let calls = provider.calls();
+    assert!(results(&outcome).iter().all(|row| row["usage"]["attempts"] == 1));
+    // The second goes after the answer to the first; from there on each waits for its twentieth of a second, so that
+    // no request can arrive before its turn.
+    for (at, call) in calls.iter().enumerate().skip(2) {
+        let turn = Duration::from_millis(50) * u32::try_from(at - 1).unwrap();
+        assert!(
+            gap(&calls[0], call) >= turn,
+            "request {} came {:?} after the first",
+            at + 1,
+            gap(&calls[0], call)
+        );
+    }
+    assert_eq!(calls.len(), 60);
 }
 
 #[test]
@@ -247,6 +302,15 @@ fn a_server_that_never_answers_is_left_at_the_timeout() {
     let calls = provider.calls();
     assert_eq!(calls.len(), 2);
     assert!(gap(&calls[0], &calls[1]) >= Duration::from_millis(300));
+    // What is under way can be seen from outside, with its age.
+    let stuck = Provider::start(|_| Reply::never());
+    let verify = job(&stuck, 1);
+    let running = verify.args(["--timeout", "60s"]).spawn();
+    stuck.wait_for_calls(1);
+    let shown = |_| running.again().args(["status"]).run().stdout;
+    let text = (0..500).map(shown).find(|text| text.contains("the oldest for "));
+    assert!(text.is_some(), "{}", shown(0));
+    running.kill9();
     let provider = Provider::start(|_| Reply::never());
     let outcome = job(&provider, 1).args(["--timeout", "200ms", "--max-error", "any"]).run().expect_code(0);
     // A time-out in all is tried once more only.
@@ -309,6 +373,24 @@ fn long_error_bodies_are_cut_in_all_that_is_kept() {
         assert!((100..=300).contains(&error.chars().count()), "{error}");
     }
     assert!(outcome.stderr.len() < 4_000, "{}", outcome.stderr);
+}
+
+#[test]
+fn the_whole_text_of_equal_errors_stands_in_the_log_once() {
+    let message = format!("{}the end", "long words ".repeat(600));
+    let provider = Provider::start(move |call| match call.row {
+        1 => Reply::answer(ANSWER),
+        _ => Reply::error(400, "bad", &message),
+    });
+    let outcome = job(&provider, 20).args(["--log", "run.log"]).run().expect_code(4);
+    let log = outcome.file("run.log");
+    assert_eq!((log.matches("the end").count(), provider.count()), (1, 20));
+    let failed = outcome.json_lines("run.log").into_iter().find(|event| event["event"] == "failed").unwrap();
+    assert_eq!((&failed["row"], failed["text"].as_str().unwrap().len() > 6_000), (&json!(2), true));
+    assert_eq!(failed["message"], results(&outcome)[1]["error"]);
+    // There is one more place for it, where each reply is kept as it came.
+    let shown = outcome.again().args(["show", "last", "20", "--format", "json"]).run().expect_code(0).json();
+    assert!(shown["samples"][0]["attempts"][0]["raw"].as_str().unwrap().contains("the end"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! What never happens here: a file, a socket or a setting is read. `clock.rs` is the one place that reads the time.
 
 mod clock;
+mod crash_point;
 mod dice;
 mod digest;
 mod duration;
@@ -14,6 +15,7 @@ mod money;
 mod secret;
 
 pub use clock::{Clock, ManualClock, Moment, SystemClock, WallTime};
+pub use crash_point::CrashPoint;
 pub use dice::Dice;
 pub use digest::{Digest, DigestBuilder};
 pub use duration::{DurationError, format_duration, parse_duration};

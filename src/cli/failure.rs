@@ -96,6 +96,9 @@ impl From<MockError> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let message = chain(&error);
+        if let RunError::Interrupted(signal) = error {
+            return Self { code: signal.code(), messages: vec![message] };
+        }
         if error.is_usage() { Self::usage(message) } else { Self::unable(message) }
     }
 }

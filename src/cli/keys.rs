@@ -63,6 +63,13 @@ pub(crate) const KEYS: &[Key] = &[
     key("prompt.user", "prompt", "TEMPLATE", PROMPT, "The prompt, a Jinja template: 'Is {{ text }} spam?'"),
     key("prompt.user_file", "prompt-file", "FILE", PROMPT, "A file that holds the prompt"),
     key(
+        "prompt.cache",
+        "prompt-cache",
+        "",
+        PROMPT,
+        "Mark the system prompt for the provider's prompt cache [default: false]",
+    ),
+    key(
         "prompt.version",
         "prompt-version",
         "TEXT",
@@ -250,18 +257,6 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key("output.accounting", "accounting", "", OUTPUT, "Write usage and cost [default: true]"),
 ];
-
-/// A key of later versions: its only value here is the one that asks for nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reserved {
-    /// The name in the file with its section.
-    pub(crate) id: &'static str,
-    /// Values that are the same as leaving it out.
-    pub(crate) neutral: &'static [&'static str],
-}
-
-/// Names that this version does not build. A value that would need it is refused, never ignored.
-pub(crate) const RESERVED: &[Reserved] = &[Reserved { id: "prompt.cache", neutral: &["false"] }];
 
 /// The key with this name in the file.
 pub(crate) fn find(id: &str) -> Option<&'static Key> {

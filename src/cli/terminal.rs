@@ -1,12 +1,15 @@
 //! The one file that writes to the screen.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use crate::base::Moment;
 use crate::cli::failure::Failure;
 use crate::model::{Event, EventKind, Status};
-use crate::report::{Bar, Snapshot, eta_text, json_line, plain_line, printable};
+use crate::report::{Bar, Snapshot, eta_text, is_obeyed, json_line, plain_line, printable};
 use crate::run::Observer;
 
 /// How a run shows its progress.
@@ -51,13 +54,13 @@ impl Terminal {
     #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn data(self, text: &str) -> bool {
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+        out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).is_ok()
     }
 
     /// Writes lines for a person to standard error. If nobody listens there, nothing can be done.
     #[expect(clippy::unused_self, reason = "only who has the terminal may write")]
     pub(crate) fn say(self, text: &str) {
-        let mut text = text.to_owned();
+        let mut text = harmless(text).into_owned();
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -106,11 +109,20 @@ impl Terminal {
         }
     }
 
-    /// Shows what the argument parser has to say: help goes to standard output and is a success.
-    pub(crate) fn usage(self, error: &clap::Error) -> u8 {
+    /// Shows what the argument parser has to say: help goes to standard output and is a success. It quotes arguments as
+    /// they came, and a name that a shell has put there may hold anything: then there are no colours either.
+    pub(crate) fn usage(self, error: &clap::Error, arguments: &[OsString]) -> u8 {
         let text = error.render();
         if error.use_stderr() {
-            let shown = if self.stderr_is_terminal { text.ansi().to_string() } else { text.to_string() };
+            let is_plain = arguments.iter().all(|word| {
+                let word = word.to_string_lossy();
+                word == printable(&word)
+            });
+            let shown = if self.stderr_is_terminal && is_plain {
+                text.ansi().to_string()
+            } else {
+                text.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n")
+            };
             self.say(&shown);
             return Failure::USAGE;
         }
@@ -137,6 +149,24 @@ impl Terminal {
         let bar = (progress == Progress::Bar).then(|| Bar::new(color));
         Watcher { terminal: self, progress, bar, quiet, verbose: false, last_line: None }
     }
+}
+
+/// The text with what a terminal would obey beyond ASCII as JSON escapes it: JSON may hold such characters in its strings,
+/// and means the same with them escaped. Text for people has none, and colours are ASCII.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c >= '\u{7f}' && is_obeyed(c);
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_harmful(c) {
+            let _ = write!(clean, "\\u{:04x}", u32::from(c));
+        } else {
+            clean.push(c);
+        }
+    }
+    Cow::Owned(clean)
 }
 
 /// Shows a run while it goes on.
@@ -204,6 +234,7 @@ impl Observer for Watcher {
             EventKind::RowsPassed { count } if self.verbose => format!("{count} rows have ended before"),
             EventKind::RowsPassed { .. }
             | EventKind::AttemptFinished(_)
+            | EventKind::Failed { .. }
             | EventKind::SampleReplayed { .. }
             | EventKind::RowFinished { .. }
             | EventKind::KeyWaits { .. } => return,

@@ -38,8 +38,8 @@ pub enum DatasetError {
         /// What is wrong with it, as in `is cut off`.
         what: &'static str,
     },
-    /// Size or time of change are not those of the check pass.
-    #[error("{file} has changed since it was checked; run again when it is complete")]
+    /// Size or time of change are not those of the check pass, or the file is not there any more.
+    #[error("{file} has changed or gone since it was checked; run again when it is complete")]
     Changed {
         /// The file as given.
         file: String,

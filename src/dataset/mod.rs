@@ -35,4 +35,4 @@ pub use format::format_of;
 pub use rows::Rows;
 pub use select::{RangesError, parse_ranges};
 pub use source::Source;
-pub use spool::spool;
+pub use spool::{spool, sweep_spools};

@@ -143,9 +143,10 @@ impl Source {
         ids::id_of(row, header, self.settings.id_column.as_deref()?)
     }
 
-    /// [`DatasetError::Changed`] unless the file still has this size and time of change.
+    /// [`DatasetError::Changed`] unless the file is still there with this size and time of change.
     pub(super) fn compare(&self, bytes: u64, modified: i64) -> Result<(), DatasetError> {
-        if self.stamp()? == (Stamp { bytes, modified }) { Ok(()) } else { Err(self.changed()) }
+        let checked = Stamp { bytes, modified };
+        if self.stamp().is_ok_and(|stamp| stamp == checked) { Ok(()) } else { Err(self.changed()) }
     }
 
     fn changed(&self) -> DatasetError {

@@ -26,6 +26,15 @@ pub enum EventKind {
     },
     /// A request has ended.
     AttemptFinished(AttemptFact),
+    /// A request has failed in a way that this execution has not met before.
+    Failed {
+        /// Row number.
+        row: u64,
+        /// What went wrong, as it stands in the output.
+        message: String,
+        /// The whole reply, at most 65,536 bytes of it; empty where there was none.
+        text: String,
+    },
     /// A sample takes a stored answer; no request is made for it.
     SampleReplayed {
         /// Row number.

@@ -185,10 +185,20 @@ pub struct CallSettings {
     pub structured: Structured,
     /// Sampling parameters that were set.
     pub sampling: Sampling,
+    /// Whether the system prompt is marked for the provider's prompt cache. It changes no answer.
+    pub cache: bool,
     /// Members merged into the request body.
     pub extra: serde_json::Map<String, Value>,
     /// Seed of the built-in provider.
     pub mock_seed: u64,
+}
+
+impl CallSettings {
+    /// Whether requests carry a mark for the provider's prompt cache. Other providers than Anthropic keep the
+    /// beginnings of prompts by themselves.
+    pub fn marks_cache(&self) -> bool {
+        self.cache && self.provider == ProviderKind::Anthropic
+    }
 }
 
 /// The form in which a schema is sent.

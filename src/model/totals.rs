@@ -122,6 +122,7 @@ impl Totals {
             | EventKind::OutageBegins { .. }
             | EventKind::OutageEnds
             | EventKind::Learned { .. }
+            | EventKind::Failed { .. }
             | EventKind::Stopping { .. } => {}
         }
     }

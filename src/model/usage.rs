@@ -13,6 +13,10 @@ pub struct Usage {
     pub cached_input: u64,
     /// Those of `input` that were written to a cache.
     pub cache_write: u64,
+    /// Those of `cache_write` that a cache keeps for longer than usual, which costs more. It is there to price the
+    /// attempt; the store keeps the cost, and reads 0 here.
+    #[serde(default, skip_serializing)]
+    pub cache_write_long: u64,
     /// All output tokens.
     pub output: u64,
     /// Those of `output` that were spent on reasoning.
@@ -24,6 +28,7 @@ impl AddAssign for Usage {
         self.input = self.input.saturating_add(other.input);
         self.cached_input = self.cached_input.saturating_add(other.cached_input);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_write_long = self.cache_write_long.saturating_add(other.cache_write_long);
         self.output = self.output.saturating_add(other.output);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }

@@ -19,6 +19,7 @@ mod name;
 mod review;
 mod sink;
 mod target;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod value;

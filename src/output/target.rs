@@ -1,7 +1,7 @@
 //! Where the bytes of an output go.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::base::CrashPoint;
+use crate::output::temporary::{sweep, temporary};
 use crate::output::{OutputError, Sink};
 
 /// Links that are followed before they count as a circle, as in the kernel.
@@ -98,12 +100,14 @@ impl Target {
     }
 
     /// Opens the place. What is written to the result is unbuffered, and compressed where the name says so. A FIFO waits here for its reader. A second call
-    /// begins a regular file anew.
+    /// begins a regular file anew. What processes that have died left beside a regular file is removed.
     pub fn begin(&mut self) -> Result<Sink, OutputError> {
         let opened = match &mut self.place {
             Place::Stdout => stdout(),
             Place::Stream(path) => OpenOptions::new().write(true).open(path),
             Place::File { path, mode, temporary: slot } => temporary(path, *mode).and_then(|made| {
+                sweep(path);
+                CrashPoint::OutputBegun.pass();
                 let file = made.as_file().try_clone();
                 *slot = Some(made);
                 file
@@ -136,9 +140,12 @@ impl Target {
     fn settle(self, is_partial: bool) -> Result<Option<PathBuf>, OutputError> {
         let Place::File { path, temporary: Some(temporary), .. } = self.place else { return Ok(None) };
         let failed = |error| OutputError::writing(&self.name, error);
+        CrashPoint::OutputWritten.pass();
         temporary.as_file().sync_all().map_err(failed)?;
+        CrashPoint::OutputSynced.pass();
         let goal = if is_partial { partial(&path) } else { path.clone() };
         temporary.persist(&goal).map_err(|error| failed(error.error))?;
+        CrashPoint::OutputRenamed.pass();
         if !is_partial {
             match fs::remove_file(partial(&path)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -183,7 +190,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "the links go round in a circle"))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -191,20 +198,6 @@ fn partial(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".partial");
     PathBuf::from(name)
-}
-
-/// A new file beside `path`, with a name that no other has and the permissions that the output is to have: those of
-/// the file that it replaces, or what a new file gets.
-fn temporary(path: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
-    let file = tempfile::Builder::new()
-        .prefix(".verify-")
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder_of(path))?;
-    if let Some(mode) = mode {
-        file.as_file().set_permissions(Permissions::from_mode(mode))?;
-    }
-    Ok(file)
 }
 
 #[cfg(test)]
@@ -262,7 +255,7 @@ mod tests {
         let place = Place::new();
         place.put("out.csv", "old");
         place.put("out.csv.partial", "part");
-        fs::set_permissions(place.path("out.csv"), Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(place.path("out.csv"), fs::Permissions::from_mode(0o640)).unwrap();
         let target = place.begun("out.csv", "new");
         assert!(!target.is_stream());
         assert_eq!(place.text("out.csv").as_deref(), Some("old"));

@@ -22,10 +22,11 @@ pub(super) fn cell(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// A cell that no spreadsheet takes for a formula: one that begins with `=`, `+`, `-`, `@`, a tab or a CR gets a
-/// `'` before it, unless it is a plain number.
+/// A cell that no spreadsheet takes for a formula: one that begins with `=`, `+`, `-`, `@`, their full-width forms, a
+/// tab or a line end gets a `'` before it, unless it is a plain number.
 pub(super) fn neutral(cell: &str) -> Cow<'_, str> {
-    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(cell) {
+    if cell.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r', '\n']) && !is_number(cell)
+    {
         Cow::Owned(format!("'{cell}"))
     } else {
         Cow::Borrowed(cell)
@@ -85,7 +86,9 @@ mod tests {
 
     #[test]
     fn formulas_are_neutralised_and_numbers_are_not() {
-        for formula in ["=1+1", "@x", "\t=1", "\r=1", "-", "+a", "-1+2", "-1e", "-.", "--1", "+1-1", "-1 "] {
+        for formula in [
+            "=1+1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "-", "+a", "-1+2", "-1e", "-.", "--1", "+1-1", "-1 ",
+        ] {
             assert_eq!(neutral(formula), format!("'{formula}"));
         }
         for plain in ["-5", "+3.20", "-1e-5", "-.5", "a=1", "", "'=1"] {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::base::CrashPoint;
 use crate::model::{Header, InputRow, LineEnd, OutputFormat, OutputSettings, RowResult};
 use crate::output::{CsvWriter, JsonlWriter, OutputError, Sink};
 
@@ -51,7 +52,9 @@ impl<W: Write> OutputWriter<W> {
             Format::Csv(writer) => writer.write(row, result),
             Format::Jsonl(writer) => writer.write(row, result),
         }
-        .map_err(|error| OutputError::writing(&self.name, error))
+        .map_err(|error| OutputError::writing(&self.name, error))?;
+        CrashPoint::OutputLine.pass();
+        Ok(())
     }
 
     /// Puts out what is buffered, so that the reader of a stream sees the rows so far.

@@ -36,7 +36,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    const fn code(self) -> u8 {
+    /// The exit code of a run that it has ended.
+    pub const fn code(self) -> u8 {
         match self {
             Self::Hangup => 129,
             Self::Interrupt => 130,

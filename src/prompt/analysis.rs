@@ -1,5 +1,6 @@
 //! What a template needs, read from its syntax tree.
 
+mod depth;
 mod operands;
 
 use std::collections::HashSet;
@@ -52,6 +53,11 @@ pub(super) fn analyse(
     source: &str,
     engine: &mut Engine,
 ) -> Result<Analysis, PromptError> {
+    if let Some(line) = depth::too_deep(source) {
+        let why = "too many operators, filters or branches hang together: write it in parts with {% set %}"
+            .to_owned();
+        return Err(PromptError::Refused { which, line, why });
+    }
     let tree = parse(source, which, minijinja::syntax::SyntaxConfig::default())
         .map_err(|error| syntax_error(which, source, &error))?;
     let mut walker = Walker {

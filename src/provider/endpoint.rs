@@ -22,7 +22,8 @@ pub struct Endpoint {
 /// `/api`, those of Anthropic add `/v1` too, unless the path ends with a version.
 ///
 /// # Errors
-/// A text that is no URL, a scheme other than HTTP, and a URL that holds a user or a password.
+/// A text that is no URL, a scheme other than HTTP, and a URL that holds a user, a password, or in its query what reads
+/// like a credential: the URL is stored, shown and printed, and a credential is named, never given as text.
 pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, ProviderError> {
     let (own, path) = match kind {
         ProviderKind::Mock => return Ok(Endpoint { url: "mock".to_owned(), own_host: false }),
@@ -39,6 +40,10 @@ pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, 
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ProviderError::CredentialInUrl);
     }
+    if let Some((name, _)) = url.query_pairs().find(|(name, value)| reads_like_a_credential(name, value)) {
+        let name = name.chars().filter(|c| !c.is_control()).take(100).collect();
+        return Err(ProviderError::CredentialInQuery(name));
+    }
     url.set_fragment(None);
     let given = url.path().trim_end_matches('/');
     let full = match given {
@@ -50,6 +55,30 @@ pub fn endpoint(kind: ProviderKind, base_url: Option<&str>) -> Result<Endpoint, 
     url.set_path(&full);
     let own_host = url.scheme() == "https" && url.host_str().is_some_and(|host| is_own(host, own));
     Ok(Endpoint { url: url.into(), own_host })
+}
+
+/// Whether a part of a query is a credential: by its name, as gateways and signed URLs have it, or by how keys begin.
+pub fn reads_like_a_credential(name: &str, value: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "key",
+        "apikey",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "pwd",
+        "auth",
+        "authorization",
+        "sig",
+        "signature",
+        "credential",
+    ];
+    const STARTS: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "hf_", "AIza"];
+    let lower = name.to_ascii_lowercase();
+    let named = lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word));
+    let joined = ["apikey", "accesskey", "accesstoken", "subscriptionkey", "authtoken"];
+    let joined = joined.iter().any(|word| lower.ends_with(word));
+    !value.is_empty() && (named || joined || STARTS.iter().any(|start| value.starts_with(start)))
 }
 
 /// Whether the last segment is `v1` or the like.
@@ -110,6 +139,29 @@ mod tests {
             url("https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21"),
             "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21"
         );
+    }
+
+    #[test]
+    fn a_credential_in_the_query_is_refused_by_its_name_or_its_look() {
+        let refused = |query: &str| endpoint(ProviderKind::Openai, Some(&format!("http://h/v1?{query}")));
+        for query in [
+            "key=abc",
+            "a=b&api-key=1",
+            "X-Api_Key=1",
+            "accessToken=1",
+            "Subscription-Key=x",
+            "sig=1",
+            "q=sk-abc",
+        ] {
+            let error = refused(query).unwrap_err();
+            assert!(matches!(error, ProviderError::CredentialInQuery(_)), "{query}");
+        }
+        for query in
+            ["api-version=2024-10-21", "beta=true", "a=b", "key=", "monkey=1", "keyboard=de", "tokens=3"]
+        {
+            assert!(refused(query).is_ok(), "{query}");
+        }
+        assert!(!refused("a=1&key=hunter2").unwrap_err().to_string().contains("hunter2"));
     }
 
     #[test]

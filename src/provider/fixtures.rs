@@ -78,6 +78,7 @@ impl Case {
                     .map(str::to_owned),
             },
             extra: self.extra.clone(),
+            cache: false,
             mock_seed: 0,
         };
         let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
@@ -263,6 +264,7 @@ fn codec(provider: ProviderKind, structured: Structured) -> Codec {
         structured,
         sampling: Sampling::default(),
         extra: Map::new(),
+        cache: false,
         mock_seed: 0,
     };
     Codec::new(&call, Some(&json!({ "type": "object" }))).unwrap()

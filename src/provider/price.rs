@@ -18,6 +18,8 @@ pub struct Price {
     pub tiers: Option<Tiers>,
     /// The tier that requests ask for.
     pub asked: ServiceTier,
+    /// Whether requests ask a cache to keep what they write for longer than usual.
+    pub keeps_long: bool,
 }
 
 /// Rates of the tiers besides the ordinary one; `None` where a tier has no known price.
@@ -50,6 +52,8 @@ pub struct Rates {
     pub cached_input: Option<Money>,
     /// An input token written to a cache; `None` where writing costs nothing besides `input`.
     pub cache_write: Option<Money>,
+    /// One that the cache keeps for longer than usual; `None` where that costs what `cache_write` does.
+    pub cache_write_long: Option<Money>,
     /// An output token, reasoning included.
     pub output: Money,
 }
@@ -80,15 +84,23 @@ impl Price {
             input: per_token("input", input)?,
             cached_input: optional("cached_input", cached_input)?,
             cache_write: optional("cache_write", cache_write)?,
+            cache_write_long: None,
             output: per_token("output", output)?,
         };
-        Ok(Self { rates, long_context: None, tiers: None, asked: ServiceTier::Standard })
+        let asked = ServiceTier::Standard;
+        Ok(Self { rates, long_context: None, tiers: None, asked, keeps_long: false })
     }
 
     /// This price for requests that ask for `tier`; `None` if nothing is known of what that costs.
     pub fn asking(self, tier: ServiceTier) -> Option<Self> {
         let asking = Self { asked: tier, ..self };
         asking.rates_of(tier, 0).map(|_| asking)
+    }
+
+    /// This price for requests that ask a cache to keep what they write for longer than usual, or do not.
+    #[must_use]
+    pub fn keeping_long(self, keeps_long: bool) -> Self {
+        Self { keeps_long, ..self }
     }
 
     /// The rates of a request in a tier with so many input tokens; `None` if the tier has no known price.
@@ -121,12 +133,14 @@ impl Rates {
             input: input(self.input),
             cached_input: by(self.cached_input, from.cached_input, to.cached_input),
             cache_write: by(self.cache_write, from.cache_write, to.cache_write),
+            cache_write_long: by(self.cache_write_long, from.cache_write_long, to.cache_write_long),
             output: scale(self.output, from.output, to.output),
         }
     }
 }
 
-fn scale(rate: Money, from: Money, to: Money) -> Money {
+/// `rate`, changed as `from` is changed by becoming `to`.
+pub(super) fn scale(rate: Money, from: Money, to: Money) -> Money {
     let (rate_units, from_units, to_units) =
         (i128::from(rate.pico()), i128::from(from.pico()), i128::from(to.pico()));
     if from_units <= 0 {
@@ -152,10 +166,13 @@ pub(super) fn per_token(name: &'static str, rate: Decimal) -> Result<Money, Prov
 pub fn cost(price: &Price, usage: &Usage, tier: ServiceTier) -> Option<Money> {
     let rates = price.rates_of(tier, usage.input)?;
     let ordinary = usage.input.saturating_sub(usage.cached_input).saturating_sub(usage.cache_write);
+    let write = rates.cache_write.unwrap_or(rates.input);
+    let long = usage.cache_write_long.min(usage.cache_write);
     Some(
         rates.input.times(ordinary)
             + rates.cached_input.unwrap_or(rates.input).times(usage.cached_input)
-            + rates.cache_write.unwrap_or(rates.input).times(usage.cache_write)
+            + write.times(usage.cache_write - long)
+            + rates.cache_write_long.unwrap_or(write).times(long)
             + rates.output.times(usage.output),
     )
 }
@@ -179,10 +196,20 @@ mod tests {
         let price =
             Price::per_million(dollars("1"), Some(dollars("0.1")), Some(dollars("1.25")), dollars("4"))
                 .unwrap();
-        let usage = Usage { input: 1_000, cached_input: 300, cache_write: 200, output: 50, reasoning: 20 };
+        let usage = Usage {
+            input: 1_000,
+            cached_input: 300,
+            cache_write: 200,
+            cache_write_long: 80,
+            output: 50,
+            reasoning: 20,
+        };
         // 500 at 1, 300 at 0.1, 200 at 1.25, 50 at 4 USD per million.
         let text = |price: &Price, usage: &Usage| cost(price, usage, STANDARD).unwrap().to_string();
         assert_eq!(text(&price, &usage), "0.00098");
+        let mut dearer = price;
+        dearer.rates.cache_write_long = Some(Money::from_pico(2_000_000));
+        assert_eq!(text(&dearer, &usage), "0.00104");
         assert_eq!(text(&self::price("1", "4"), &usage), "0.0012");
         assert_eq!(text(&price, &Usage::default()), "0");
     }

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 
 use crate::model::ServiceTier;
-use crate::provider::price::per_token;
+use crate::provider::price::{per_token, scale};
 use crate::provider::{LongContext, Price, Rates, TierRates, Tiers};
 
 /// Prices and two abilities of the models that are known, from `prices.json`, which says where they come from.
@@ -21,6 +21,7 @@ struct Entry {
     price: Price,
     reasons: bool,
     forces_tools: bool,
+    cache_min: Option<u64>,
 }
 
 /// The table as it comes with the program.
@@ -39,13 +40,13 @@ impl PriceTable {
     fn read(text: &str) -> Self {
         let file: File = serde_json::from_str(text).unwrap_or_default();
         let models = file.models.into_iter().filter_map(|model| {
-            let rates = model.rates.read()?;
+            let rates = model.rates.read(None)?;
+            let read = |other: &RawRates| other.read(Some(&rates));
             let long =
-                |long: &Long| Some(LongContext { above: long.above_input_tokens, rates: long.rates.read()? });
+                |long: &Long| Some(LongContext { above: long.above_input_tokens, rates: read(&long.rates)? });
             let long_context = model.long_context.as_ref().and_then(long);
             let tier = |rates: &Option<RawRates>, long: Option<&RawRates>| {
-                let rates = rates.as_ref()?.read()?;
-                Some(TierRates { rates, long: long.and_then(RawRates::read) })
+                Some(TierRates { rates: read(rates.as_ref()?)?, long: long.and_then(read) })
             };
             let long_batch = model.long_context.as_ref().and_then(|long| long.batch.as_ref());
             let tiers = Some(Tiers {
@@ -53,11 +54,13 @@ impl PriceTable {
                 flex: tier(&model.flex, None),
                 priority: tier(&model.priority, None),
             });
-            let price = Price { rates, long_context, tiers, asked: ServiceTier::Standard };
+            let asked = ServiceTier::Standard;
+            let price = Price { rates, long_context, tiers, asked, keeps_long: false };
             let entry = Entry {
                 price,
                 reasons: model.supports_reasoning,
                 forces_tools: model.supports_forced_tool_use != Some(false),
+                cache_min: model.cache_min_tokens,
             };
             Some((model.id, entry))
         });
@@ -72,6 +75,11 @@ impl PriceTable {
     /// Whether the model is known to reason before it answers, so that it needs room for more output.
     pub fn reasons(&self, model: &str) -> bool {
         self.find(model).is_some_and(|entry| entry.reasons)
+    }
+
+    /// The fewest tokens of a prompt's beginning that the model's provider keeps in a cache, where that is known.
+    pub fn cache_min(&self, model: &str) -> Option<u64> {
+        self.find(model)?.cache_min
     }
 
     /// Whether the model takes a tool that it must call; what is not known is taken to be so.
@@ -134,6 +142,7 @@ struct Model {
     #[serde(default)]
     supports_reasoning: bool,
     supports_forced_tool_use: Option<bool>,
+    cache_min_tokens: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,21 +158,36 @@ struct RawRates {
     input: serde_json::Number,
     cached_input: Option<serde_json::Number>,
     cache_write: Option<serde_json::Number>,
+    cache_write_long: Option<RawLongWrite>,
     output: serde_json::Number,
 }
 
+#[derive(Debug, Deserialize)]
+struct RawLongWrite {
+    price: serde_json::Number,
+}
+
 impl RawRates {
-    fn read(&self) -> Option<Rates> {
+    /// The rates. Where the table tells no price of what a cache keeps longer, it is to that of other writes as it is
+    /// in the ordinary rates, `base`.
+    fn read(&self, base: Option<&Rates>) -> Option<Rates> {
         let rate = |number: &serde_json::Number| {
             let text = number.to_string();
             let decimal = Decimal::from_str_exact(&text).or_else(|_| Decimal::from_scientific(&text)).ok()?;
             per_token("table", decimal).ok()
         };
         let optional = |number: &Option<serde_json::Number>| number.as_ref().and_then(rate);
+        let cache_write = optional(&self.cache_write);
+        let told = self.cache_write_long.as_ref().and_then(|long| rate(&long.price));
+        let by_base = || {
+            let base = base?;
+            Some(scale(cache_write?, base.cache_write?, base.cache_write_long?))
+        };
         Some(Rates {
             input: rate(&self.input)?,
             cached_input: optional(&self.cached_input),
-            cache_write: optional(&self.cache_write),
+            cache_write,
+            cache_write_long: told.or_else(by_base),
             output: rate(&self.output)?,
         })
     }
@@ -186,6 +210,8 @@ mod tests {
             assert_eq!(entry.price.long_context.is_some(), model["long_context"].is_object());
             assert_eq!(entry.price.rates.cached_input.is_some(), model["cached_input"].is_number());
             assert_eq!(entry.price.rates.cache_write.is_some(), model["cache_write"].is_number());
+            assert_eq!(entry.price.rates.cache_write_long.is_some(), model["cache_write_long"].is_object());
+            assert_eq!(entry.cache_min.is_some(), model["cache_min_tokens"].is_number());
             let tiers = entry.price.tiers.unwrap();
             for (tier, name) in [(tiers.batch, "batch"), (tiers.flex, "flex"), (tiers.priority, "priority")] {
                 assert_eq!(tier.is_some(), model[name].is_object(), "{name}");
@@ -198,6 +224,9 @@ mod tests {
         let sol = table.price("gpt-6.1-sol").unwrap();
         let long = sol.long_context.unwrap();
         assert_eq!((long.above, long.rates.output), (272_000, Money::from_pico(15_000_000)));
+        // Twice as much as the table says of shorter writes, as for ordinary requests.
+        let tiers = table.price("claude-opus-4-8").unwrap().tiers.unwrap();
+        assert_eq!(tiers.batch.unwrap().rates.cache_write_long, Some(Money::from_pico(5_000_000)));
     }
 
     #[test]

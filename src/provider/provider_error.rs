@@ -16,6 +16,11 @@ pub enum ProviderError {
         "base_url holds a credential before `@`: take it out and name the variable that holds it under [[keys]]"
     )]
     CredentialInUrl,
+    /// The base URL holds a credential in its query.
+    #[error(
+        "base_url holds a credential in its query (`{0}`): take it out and name the variable that holds it under [[keys]]"
+    )]
+    CredentialInQuery(String),
     /// A tool takes an object, and the schema is no plain one.
     #[error(
         "structured `tool` needs a schema whose root says `\"type\": \"object\"` without anyOf, oneOf, allOf, not or \

@@ -75,12 +75,15 @@ impl Estimate {
             let _ = write!(rows, ", {} of them error/bad_input", grouped(self.bad));
         }
         line("rows", rows);
-        line("replayed", grouped(self.finished.saturating_add(self.replayed)));
         line("calls", grouped(self.calls));
+        if let Some(spared) = self.spared_text() {
+            line("no call", spared);
+        }
         line("tokens", format!("{} in, about {} out", grouped(self.input), grouped(self.output)));
         line(
             "cost",
             match &self.cost {
+                Some(cost) if cost.high == Money::ZERO => "$0".to_owned(),
                 Some(cost) => format!(
                     "about {}, at least {}, at most {} with one try each",
                     money_text(Some(cost.likely)),
@@ -97,6 +100,23 @@ impl Estimate {
             text.push('\n');
         }
         text
+    }
+
+    /// The samples that need no call, and why; `None` where there are none.
+    fn spared_text(&self) -> Option<String> {
+        let kinds =
+            [(self.finished, "finished in this run"), (self.replayed, "stored or asked by an equal row")];
+        let kinds: Vec<_> = kinds.into_iter().filter(|(count, _)| *count > 0).collect();
+        match kinds.as_slice() {
+            [] => None,
+            [(count, why)] => Some(format!("{} {why}", counted(*count, "sample"))),
+            _ => {
+                let all = counted(self.finished.saturating_add(self.replayed), "sample");
+                let parts: Vec<String> =
+                    kinds.iter().map(|(count, why)| format!("{} {why}", grouped(*count))).collect();
+                Some(format!("{all}: {}", parts.join(", ")))
+            }
+        }
     }
 
     /// The estimate of a run as a whole: what is left, as estimated here, and what `done` says of the run so far, which
@@ -207,7 +227,7 @@ mod tests {
         let text = estimate(None).to_text();
         for part in [
             "1,000, 1 of them error/bad_input",
-            "250",
+            "no call   250 samples: 200 finished in this run, 50 stored or asked by an equal row",
             "749",
             "unknown: no price",
             "1m 2s",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::model::{InputRow, RowResult, Status};
-use crate::report::Summary;
+use crate::report::{Summary, is_obeyed};
 
 /// The first rows that somebody should look at, as workflow commands.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ fn plain(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() => out.push(' '),
+            c if is_obeyed(c) => out.push(' '),
             c => out.push(c),
         }
     }
@@ -91,7 +91,7 @@ fn plain(text: &str) -> String {
 /// A message of a workflow command, on one line.
 fn message(text: &str) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
 fn property(text: &str) -> String {

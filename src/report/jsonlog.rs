@@ -24,6 +24,9 @@ fn facts(kind: &EventKind) -> (&'static str, Value) {
     match kind {
         EventKind::RowsPassed { count } => ("rows_passed", json!({ "count": count })),
         EventKind::AttemptFinished(fact) => ("attempt_finished", attempt(fact)),
+        EventKind::Failed { row, message, text } => {
+            ("failed", json!({ "row": row, "message": message, "text": text }))
+        }
         EventKind::SampleReplayed { row, sample } => {
             ("sample_replayed", json!({ "row": row, "sample": sample }))
         }

@@ -39,7 +39,7 @@ pub use jsonlog::event_json;
 pub use junit::{JUNIT_TAIL, junit_case, junit_head};
 pub use latency::Latencies;
 pub use measure::{eta_text, latency_text};
-pub use printable::printable;
+pub use printable::{is_obeyed, printable};
 pub use progress::{KeyLine, Snapshot, SnapshotError, json_line, plain_line};
 pub use rate::Rate;
 pub use runs::{RunLine, runs_json, runs_text};

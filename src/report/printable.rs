@@ -11,13 +11,18 @@ pub fn printable(text: &str) -> String {
             '\n' => clean.push_str("\\n"),
             '\r' => clean.push_str("\\r"),
             '\t' => clean.push_str("\\t"),
-            _ if c.is_control() || is_invisible_order(c) => {
+            _ if is_obeyed(c) => {
                 let _ = write!(clean, "\\u{{{:x}}}", u32::from(c));
             }
             _ => clean.push(c),
         }
     }
     clean
+}
+
+/// Whether a terminal obeys a character rather than showing it.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control() || is_invisible_order(c)
 }
 
 /// Separators that some terminals take for a line end, and the controls of the Unicode bidirectional algorithm

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::base::{RunId, WallTime};
 use crate::report::layout::Paint;
 use crate::report::measure::{eta_text, grouped};
-use crate::report::{Exit, Snapshot, printable};
+use crate::report::{Cost, Exit, Snapshot, printable};
 
 /// What becomes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct StatusView {
     pub state: RunState,
     /// The newest snapshot, or one made from what the store holds.
     pub snapshot: Snapshot,
+    /// What it has cost, over all its executions.
+    pub cost: Cost,
     /// The command that continues the run; `None` where nothing is left to do.
     pub resume: Option<String>,
 }
@@ -74,7 +76,7 @@ pub fn status_text(view: &StatusView, now: WallTime, color: bool) -> String {
             grouped(snapshot.throttled)
         ),
     );
-    push("cost", &snapshot.money_text());
+    push("cost", &cost_text(&view.cost, snapshot.status.pass));
     if running {
         push("rate", &snapshot.pace_parts().join(", "));
         push("flight", &flight_text(snapshot));
@@ -90,6 +92,18 @@ pub fn status_text(view: &StatusView, now: WallTime, color: bool) -> String {
     }
     if let Some(command) = view.resume.as_deref().filter(|_| !running) {
         push("continue", &printable(command));
+    }
+    text
+}
+
+/// What was spent, by how well it is known; the share of a pass, and the ceiling.
+fn cost_text(cost: &Cost, passes: u64) -> String {
+    let mut text = cost.parts_text();
+    if let Some(share) = cost.per_pass(passes) {
+        let _ = write!(text, "; ${share}/pass");
+    }
+    if let Some(ceiling) = cost.ceiling {
+        let _ = write!(text, "; ceiling ${ceiling}");
     }
     text
 }
@@ -155,6 +169,12 @@ mod tests {
                 oldest_in_flight: Some(Duration::from_secs(75)),
                 ..Snapshot::default()
             },
+            cost: Cost {
+                spent: Some(Money::from_pico(12_300_000_000)),
+                estimated: Some(Money::from_pico(100_000_000)),
+                possible: None,
+                ceiling: Some(Money::from_pico(5_000_000_000_000)),
+            },
             resume: Some("verify run products.csv".into()),
         }
     }
@@ -170,7 +190,7 @@ run 0193a1b2-0000-7000-8000-000000000001, execution 2: products.csv
   rows      120 of 1,000 (12%)
             pass 110, fail 10
   requests  1,130 sent, 4 retried, 6 throttled
-  cost      $0.0123
+  cost      $0.0122 exact, $0.0001 estimated, an unknown sum possible; $0.000111818/pass; ceiling $5
   rate      480 rows/min, eta 1m 50s
   flight    16 of 16 requests, the oldest for 1m 15s
   keys      org-a 16/100
@@ -195,7 +215,7 @@ run 0193a1b2-0000-7000-8000-000000000001, execution 2: products.csv
   rows      120 of 1,000 (12%)
             pass 110, fail 10
   requests  1,130 sent, 4 retried, 6 throttled
-  cost      $0.0123
+  cost      $0.0122 exact, $0.0001 estimated, an unknown sum possible; $0.000111818/pass; ceiling $5
   continue  verify run products.csv
 "
         );

@@ -107,6 +107,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The exact part, the estimated part, and what is possible besides.
+    pub(super) fn parts_text(&self) -> String {
+        let Some(spent) = self.spent else { return "cost unknown".to_owned() };
+        let estimated = self.estimated.unwrap_or_default();
+        let exact = Money::from_pico(spent.pico().saturating_sub(estimated.pico()));
+        let possible = self.possible.map_or_else(|| "an unknown sum".to_owned(), |sum| format!("${sum}"));
+        format!("${exact} exact, ${estimated} estimated, {possible} possible")
+    }
+
     /// The cost that `totals` tells of: unknown as soon as the cost of one attempt is.
     pub fn of(totals: &Totals, possible: Option<Money>, ceiling: Option<Money>) -> Self {
         let known = |amount| (!totals.unpriced).then_some(amount);

@@ -3,6 +3,7 @@
 //! Notes are appended to a file without a wait for the disk: after a kill the kernel still has them. After a power
 //! cut they may be lost, and then the whole lease counts, which was on disk before any of them.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub(super) struct Draws {
 }
 
 const NOTE: usize = 16;
+/// No bound: the request was not sent.
+const VOID: Money = Money::from_pico(-1);
 
 impl Draws {
     /// Begins the notes of a run's execution in the state folder.
@@ -44,21 +47,28 @@ impl Draws {
         self.file.write_all(&note).map_err(|source| failed(&self.path, source))
     }
 
-    /// The draws of an execution that has died, oldest first. A note that was cut off belongs to a request that never
-    /// went.
-    pub(super) fn of_the_dead(dir: &Path, run: u64) -> Result<Vec<(AttemptKey, Money)>, RunError> {
+    /// Notes that the request was not sent after all. Should that fail, it counts as sent, which is too much only.
+    pub(super) fn void(&mut self, run: u64, ticket: Ticket) {
+        let _ = self.note(run, ticket, VOID);
+    }
+
+    /// The draws of an execution that has died, in the order of the rows. A request that was put off is noted again when
+    /// it goes, so the last note of a request counts. One that was cut off belongs to a request that never went.
+    pub(super) fn of_the_dead(dir: &Path, run: u64) -> Result<BTreeMap<AttemptKey, Money>, RunError> {
         let path = Self::path(dir, run);
         let mut bytes = Vec::new();
         match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(source) => return Err(failed(&path, source)),
         }
         let number = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().unwrap_or_default());
-        Ok(bytes
+        let mut draws: BTreeMap<AttemptKey, Money> = bytes
             .chunks_exact(NOTE)
             .map(|note| (AttemptKey::from_i64(number(&note[..8])), Money::from_pico(number(&note[8..]))))
-            .collect())
+            .collect();
+        draws.retain(|_, bound| *bound != VOID);
+        Ok(draws)
     }
 
     /// Forgets the notes of a run: all draws are settled or carried over.
@@ -90,10 +100,21 @@ mod tests {
         let mut draws = Draws::begin(dir.path(), 3).unwrap();
         let ticket = Ticket { row: 7, sample: 1, attempt: 2 };
         draws.note(3, ticket, Money::from_pico(5)).unwrap();
+        // One that was not sent, and one that was in the end.
+        for (row, times) in [(8, 1), (9, 2)] {
+            for time in 0..times {
+                let ticket = Ticket { row, ..ticket };
+                draws.note(3, ticket, Money::from_pico(6 + time)).unwrap();
+                if time == 0 {
+                    draws.void(3, ticket);
+                }
+            }
+        }
         draws.file.write_all(&[1, 2, 3]).unwrap();
         drop(draws);
         let found = Draws::of_the_dead(dir.path(), 3).unwrap();
-        assert_eq!(found, [(AttemptKey::new(3, ticket).unwrap(), Money::from_pico(5))]);
+        let of = |row, pico| (AttemptKey::new(3, Ticket { row, ..ticket }).unwrap(), Money::from_pico(pico));
+        assert_eq!(found, BTreeMap::from([of(7, 5), of(9, 7)]));
         Draws::forget(dir.path(), 3);
         assert!(Draws::of_the_dead(dir.path(), 3).unwrap().is_empty());
     }

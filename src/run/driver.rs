@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::base::{Clock, Moment, SystemClock};
+use crate::base::{Clock, CrashPoint, Moment, SystemClock};
 use crate::model::{
     AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
 };
@@ -57,7 +57,7 @@ pub(super) struct Driver<'a> {
     pub(super) feed: Feed,
     pub(super) writer: &'a Writer,
     pub(super) commits: mpsc::UnboundedReceiver<Commit>,
-    pub(super) stops: Stops,
+    pub(super) stops: &'a mut Stops,
     pub(super) credentials: &'a Credentials,
     pub(super) make_worker: Option<MakeWorker<'a>>,
     pub(super) worker: Option<Arc<Worker>>,
@@ -242,11 +242,13 @@ impl Driver<'_> {
     fn on_commit(&mut self, now: Moment, rows: Vec<u64>) {
         for row in rows {
             if row == LEASE {
+                CrashPoint::LeaseTaken.pass();
                 if let Some(lease) = self.leases.pop_front() {
                     self.scheduler.on_lease(lease);
                 }
                 continue;
             }
+            CrashPoint::RowDone.pass();
             self.scheduler.on_durable(row);
             if let Some(finishing) = &self.finishing_rows {
                 finishing.add(row);
@@ -318,6 +320,7 @@ impl Driver<'_> {
             self.scheduler.on_outcome(now, assignment, Outcome::Aborted, Feedback::default());
             return;
         }
+        CrashPoint::DrawNoted.pass();
         let handle = self.tasks.spawn(worker.attempt(job.clone()));
         self.running.insert(handle.id(), (job, now));
     }
@@ -357,11 +360,12 @@ impl Driver<'_> {
             done;
         let ticket = assignment.ticket;
         if let Outcome::Failed(failure) = &outcome {
-            self.bus.last_failure.clone_from(&failure.message);
+            self.bus.fail(now, ticket.row, &failure.message, &record.raw);
         }
         let was_sent = !matches!(outcome, Outcome::Unsent(_));
         let ruling = self.scheduler.on_outcome(now, assignment, outcome, feedback);
         if !was_sent {
+            self.draws.iter_mut().for_each(|draws| draws.void(self.run, ticket));
             return;
         }
         record.ending = ruling.ending;
@@ -435,9 +439,9 @@ impl Driver<'_> {
             Notice::KeyWaits { key, until } => {
                 let wait = until.since(now);
                 self.settles_until = self.settles_until.max(until.after(SETTLING));
-                let key = label(key);
-                let until = Some(self.clock.wall().after(wait));
-                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), until });
+                let (key, noted) = (label(key), self.clock.wall());
+                let until = Some(noted.after(wait));
+                self.writer.push(None, Entry::KeyWait { endpoint, key_label: key.clone(), noted, until });
                 EventKind::KeyWaits { key, wait }
             }
             Notice::KeyCools { key, message, .. } => EventKind::KeyCools { key: label(key), message },

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::dataset::DatasetError;
 use crate::output::OutputError;
+use crate::policy::Signal;
 use crate::store::StoreError;
 
 /// An error of a run. [`RunError::is_usage`] tells what a person fixes in command, configuration or input (exit
@@ -56,6 +57,9 @@ pub enum RunError {
         /// Why.
         source: std::io::Error,
     },
+    /// A signal came while the output was made, which then was given up.
+    #[error("{} came while the output was made: every answer is kept, and the same command writes the output without a new request", .0.name())]
+    Interrupted(Signal),
     /// The HTTP client could not be made.
     #[error("cannot make the HTTP client: {0}")]
     Transport(String),
@@ -80,6 +84,7 @@ impl RunError {
             | Self::Locked { .. }
             | Self::Lock { .. }
             | Self::Start { .. }
+            | Self::Interrupted(_)
             | Self::Transport(_) => false,
         }
     }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::answer::Reader as AnswerReader;
-use crate::base::{Clock, Digest, Moment, Money, RunId, SystemClock, WallTime};
+use crate::base::{Clock, CrashPoint, Digest, Moment, Money, RunId, SystemClock, WallTime};
 use crate::dataset::{Checked, Source};
 use crate::mock::MockModel;
 use crate::model::{CallSettings, Header, ProviderKind, Settings, Totals};
@@ -34,7 +34,7 @@ use crate::run::join::EachRow;
 use crate::run::live::{Bus, Observer};
 use crate::run::resume::{Opened, finished_rows, has_ceiling, open, with_truncated};
 use crate::run::seen::SeenRequests;
-use crate::run::stop::{StopSender, Stops, ending_word};
+use crate::run::stop::{LateStop, StopSender, Stops, ending_word};
 use crate::run::worker::{Line, Worker};
 use crate::store::{RunRecord, Writer};
 use crate::transport::{Http, HttpSettings};
@@ -148,7 +148,7 @@ pub struct Hooks<'h> {
 /// What keeps a run from beginning, or from writing its output at all: see [`RunError`].
 pub fn execute(
     plan: &Plan,
-    (stop, stops): (StopSender, Stops),
+    (stop, mut stops): (StopSender, Stops),
     clock: &Arc<SystemClock>,
     observer: &mut dyn Observer,
     hooks: &mut Hooks<'_>,
@@ -168,19 +168,24 @@ pub fn execute(
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
     let follow = follow(&work, stop, hooks.row.is_some())?;
-    let driven = drive(&work, &writer, commits, stops, observer, follow.as_ref().map(Follow::finishing));
-    let followed = follow.and_then(Follow::finish);
+    let driven = drive(&work, &writer, commits, &mut stops, observer, follow.as_ref().map(Follow::finishing));
+    let mut late = LateStop::new(&mut stops, &**clock);
+    let cause = driven.as_ref().ok().and_then(|driven| driven.cause.as_ref());
+    let followed = follow.map(|follow| follow.finish(&mut late, cause)).transpose();
     let mut driven = driven?;
+    let followed = followed?.flatten();
     if let Err(error) = writer.flush() {
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
-    let written = write(&work, driven.cause.clone(), followed, hooks.row.take())?;
+    let written = write(&work, driven.cause.clone(), followed, late, hooks.row.take())?;
     let closed = writer.close();
+    CrashPoint::WriterClosed.pass();
     let snapshot = driven.snapshot(&written.totals);
     let (run, seq, store) = (opened.record.id, opened.record.seq, opened.store);
     // Everything that was drawn is settled now, on disk.
     store.end_lease(seq)?;
+    CrashPoint::LeaseEnded.pass();
     Draws::forget(&plan.state, seq);
     let possible = store.book(seq)?.possible;
     let ended = Ended {
@@ -206,9 +211,12 @@ pub fn execute(
     let is_early = plan.probe.is_some() && written.cause.is_none() && ended.open > 0;
     let ending = if is_early { "stopped" } else { ending_word(written.cause.as_ref()) };
     store.finish_execution(seq, ending, ended.open > 0, &snapshot, ended.ended)?;
+    CrashPoint::RunClosed.pass();
     store.update_settings(seq, &with_truncated(&plan.record, &ended.totals))?;
     store.save_summary(seq, &(hooks.summarize)(&ended))?;
+    CrashPoint::SummaryStored.pass();
     store.close()?;
+    CrashPoint::StoreCheckpointed.pass();
     closed.map_err(RunError::Writer)?;
     drop(opened.lock);
     Ok(ended)
@@ -228,7 +236,7 @@ fn drive(
     work: &Work<'_>,
     writer: &Writer,
     commits: mpsc::UnboundedReceiver<Commit>,
-    stops: Stops,
+    stops: &mut Stops,
     observer: &mut dyn Observer,
     finishing: Option<Finishing>,
 ) -> Result<Driven, RunError> {
@@ -334,7 +342,8 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
     for (at, label) in plan.credentials.labels().iter().enumerate() {
         let key = settings.keys.get(at);
         let own = key.map_or(0, |key| key.concurrency);
-        let wait = store.key_wait(&call.endpoint, label)?.map(|until| until.since(clock.wall()));
+        let wall = clock.wall();
+        let wait = store.key_wait(&call.endpoint, label, wall)?.map(|until| until.since(wall));
         keys.push(KeyConfig {
             concurrency: if own == 0 { limits.concurrency } else { own.min(limits.concurrency) },
             // The built-in provider bears anything.
@@ -342,9 +351,10 @@ fn scheduler_config(work: &Work<'_>) -> Result<SchedulerConfig, RunError> {
             requests_a_minute: key.map_or(0, |key| key.rpm),
             tokens_a_minute: key.map_or(0, |key| key.tpm),
             sent_before,
-            // The built-in provider needs no canary.
+            // The built-in provider needs no canary. Where the system prompt is cached, the first request of each
+            // execution goes alone: it writes what the others then read.
             answered: call.provider == ProviderKind::Mock
-                || store.answered(&call.endpoint, &call.model, label)?,
+                || (!call.marks_cache() && store.answered(&call.endpoint, &call.model, label)?),
             waits_until: wait.filter(|wait| !wait.is_zero()).map(|wait| clock.now().after(wait)),
         });
     }

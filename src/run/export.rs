@@ -66,12 +66,11 @@ pub fn export(export: Export<'_>) -> Result<Exported, RunError> {
     };
     let skipped = run.ending.as_deref().and_then(Reason::from_word).unwrap_or(Reason::Stopped);
     let nothing = (Joined::default(), &FinishedRows::default());
-    let joined =
-        join.run(rows, export.store.reader()?, skipped, Some(writer), nothing, None).map_err(|error| {
-            match error {
-                RunError::Dataset(error) => of_input(error),
-                error => error,
-            }
+    let joined = join
+        .run(rows.map(|row| Ok(row?)), export.store.reader()?, skipped, Some(writer), nothing, None)
+        .map_err(|error| match error {
+            RunError::Dataset(error) => of_input(error),
+            error => error,
         });
     let Joined { totals, output, .. } = match joined {
         Ok(joined) => joined,

@@ -14,7 +14,7 @@ use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{EachRow, Join};
 use crate::run::joined::Joined;
 use crate::run::resume::{Opened, finished_rows};
-use crate::run::stop::{StopSender, skip_reason};
+use crate::run::stop::{LateStop, StopSender, skip_reason};
 use crate::store::RunRecord;
 
 /// Starts to write rows as they finish. A file in the order of the input is written at the end where somebody wants
@@ -57,6 +57,10 @@ fn join(work: &Work<'_>) -> Result<Join, RunError> {
     })
 }
 
+fn prepare(settings: &Settings) -> Result<Target, OutputError> {
+    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
+}
+
 /// The run of another job that has written the file which this one's output replaces, if one has.
 pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
     if plan.probe.is_some() {
@@ -66,10 +70,6 @@ pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRec
     let Some(file) = target.replaces() else { return Ok(None) };
     let writer = opened.store.last_writer(&file.display().to_string())?;
     Ok(writer.filter(|run| run.job != opened.record.job))
-}
-
-fn prepare(settings: &Settings) -> Result<Target, OutputError> {
-    Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
 }
 
 /// What the output has become.
@@ -89,9 +89,10 @@ pub(super) fn write(
     work: &Work<'_>,
     cause: Option<StopCause>,
     followed: Option<Followed>,
+    mut late: LateStop<'_>,
     each: Option<EachRow<'_>>,
 ) -> Result<Written, RunError> {
-    let Work { plan, opened, judge, .. } = *work;
+    let Work { plan, opened, .. } = *work;
     let settings = &plan.settings;
     let join = join(work)?;
     let skipped = skip_reason(cause.as_ref());
@@ -101,26 +102,19 @@ pub(super) fn write(
         _ if plan.probe.is_some() => false,
         Some(StopCause::Usage(_) | StopCause::ClosedOutput) => false,
         // A stream cannot be taken back, as a file can: whether a row has ended is known before it is written to.
-        Some(StopCause::Unable(_)) if prepare(settings)?.is_stream() => {
+        Some(StopCause::Unable(_)) if prepare(settings).is_ok_and(|target| target.is_stream()) => {
             let nothing = (Joined::default(), &FinishedRows::default());
-            let rows = plan.source.rows(&plan.checked)?;
+            let rows = plan.source.rows(&plan.checked)?.map(|row| late.check().and_then(|()| Ok(row?)));
             let counted = join.run(rows, opened.store.reader()?, skipped, None, nothing, None)?;
             let status = counted.totals.status;
             status.total() > status.skipped
         }
         _ => true,
     };
-    let mut begun = if let Some(followed) = followed {
-        followed
-    } else {
-        let mut target = prepare(settings)?;
-        let writer = has_output.then(|| target.begin()).transpose()?.map(|sink| {
-            let columns = judge.schema_properties();
-            let (header, line_end) = (plan.columns.as_ref(), plan.checked.line_end);
-            OutputWriter::new(&settings.output, header, columns, line_end, sink)
-        });
-        let (written, joined) = (FinishedRows::default(), Joined::default());
-        Followed { target, writer, written, joined, rest: None, error: None }
+    let mut begun = match followed {
+        Some(followed) => followed,
+        None if has_output => begin(work),
+        None => Followed::default(),
     };
     if each.is_some() {
         // Whoever wants to see the rows sees all of them, and they are counted on the way.
@@ -132,20 +126,26 @@ pub(super) fn write(
         None => Box::new(all),
     };
     let writer = writer.filter(|_| has_output);
+    let rows = rows.map(|row| late.check().and_then(|()| Ok(row?)));
     let joined = join.run(rows, opened.store.reader()?, skipped, writer, (joined, &written), each)?;
     let Joined { totals, failures, open, output, unanswered } = joined;
-    let mut cause = cause.max(failed.or(output).map(|error| match error {
+    let failed = failed.or(output);
+    // What was written before a fault ends anywhere: it is no output, not even a partial one.
+    let target = target.filter(|target| failed.is_none() || target.is_stream());
+    let mut cause = cause.max(failed.map(|error| match error {
         OutputError::Closed { .. } => StopCause::ClosedOutput,
         error => StopCause::Unable(chain(&error)),
     }));
+    cause = cause.max(late.signal().map(StopCause::Signal));
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },
         _ => exit(&totals.status, open, plan.checked.selected, &settings.gate, cause.clone()),
     };
     let mut exit = ending(&cause);
-    let files = match place(target, exit.code, &totals, has_output) {
-        Ok(file) => file.into_iter().collect(),
+    let placed = target.map(|target| place(target, exit.code, &totals, has_output));
+    let files = match placed.transpose() {
+        Ok(file) => file.flatten().into_iter().collect(),
         Err(error) => {
             cause = cause.max(Some(StopCause::Unable(chain(&error))));
             exit = ending(&cause);
@@ -153,6 +153,24 @@ pub(super) fn write(
         }
     };
     Ok(Written { failures: failures.into_groups(), totals, open, unanswered, cause, exit, files })
+}
+
+/// Begins the output at the end of a run. If its place has gone since it was looked at, the rows are counted, and the
+/// run is closed all the same.
+fn begin(work: &Work<'_>) -> Followed {
+    let Work { plan, judge, .. } = *work;
+    let output = &plan.settings.output;
+    let begun = prepare(&plan.settings).and_then(|mut target| {
+        let sink = target.begin()?;
+        let (header, columns) = (plan.columns.as_ref(), judge.schema_properties());
+        Ok((target, OutputWriter::new(output, header, columns, plan.checked.line_end, sink)))
+    });
+    match begun {
+        Ok((target, writer)) => {
+            Followed { target: Some(target), writer: Some(writer), ..Followed::default() }
+        }
+        Err(error) => Followed { error: Some(error), ..Followed::default() },
+    }
 }
 
 /// Puts the output in its place, as the exit code says.

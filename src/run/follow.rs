@@ -1,19 +1,26 @@
 //! The output while the run goes on: rows are written and counted as they finish, on a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::dataset::{DatasetError, Rows};
 use crate::model::{Header, InputRow, LineEnd, OutputOrder, OutputSettings, Reason, Status};
 use crate::output::{OutputError, OutputWriter, Sink, Target};
+use crate::policy::StopCause;
+use crate::run::driver::GRACE;
 use crate::run::error::{RunError, chain};
 use crate::run::feed::FinishedRows;
 use crate::run::histories::{Histories, PAGE};
 use crate::run::join::Join;
 use crate::run::joined::Joined;
-use crate::run::stop::{StopSender, StopSignal};
+use crate::run::stop::{LateStop, StopSender, StopSignal};
 use crate::store::{Reader, RowHistory};
+
+/// How often signals are looked for while the last rows are written.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What the follower works with.
 pub(super) struct FollowPlan {
@@ -32,9 +39,10 @@ pub(super) struct FollowPlan {
 }
 
 /// What has been written when the follower ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Followed {
-    pub(super) target: Target,
+    /// Absent where nothing could be begun.
+    pub(super) target: Option<Target>,
     /// Absent after an error.
     pub(super) writer: Option<OutputWriter<Sink>>,
     /// What was written.
@@ -70,6 +78,7 @@ struct News {
     /// Rows whose end is on disk, in the order in which they ended.
     ended: VecDeque<u64>,
     is_over: bool,
+    is_given_up: bool,
 }
 
 impl Finishing {
@@ -82,6 +91,16 @@ impl Finishing {
     fn end(&self) {
         self.lock().is_over = true;
         self.0.1.notify_one();
+    }
+
+    /// Nobody wants the output any more.
+    fn give_up(&self) {
+        self.lock().is_given_up = true;
+        self.0.1.notify_one();
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.lock().is_given_up
     }
 
     fn lock(&self) -> MutexGuard<'_, News> {
@@ -110,17 +129,26 @@ impl Finishing {
 pub(super) struct Follow {
     finishing: Finishing,
     thread: JoinHandle<Followed>,
+    /// Is closed by the end of the thread.
+    ended: Receiver<()>,
+    is_stream: bool,
 }
 
 impl Follow {
     pub(super) fn start(plan: FollowPlan) -> Result<Self, RunError> {
         let finishing = Finishing::default();
         let news = finishing.clone();
+        let is_stream = plan.target.is_stream();
+        let (ending, ended) = sync_channel(0);
         let thread = thread::Builder::new()
             .name("output".to_owned())
-            .spawn(move || plan.follow(&news))
+            .spawn(move || {
+                let followed = plan.follow(&news);
+                drop(ending);
+                followed
+            })
             .map_err(|source| RunError::Start { what: "the output thread", source })?;
-        Ok(Self { finishing, thread })
+        Ok(Self { finishing, thread, ended, is_stream })
     }
 
     /// Where the driver tells of rows that have ended.
@@ -128,16 +156,43 @@ impl Follow {
         self.finishing.clone()
     }
 
-    /// No more rows end: waits until all that have ended are written, as far as their order lets them.
-    pub(super) fn finish(self) -> Option<Followed> {
+    /// No more rows end: waits until all that have ended are written, as far as their order lets them. `cause`: what
+    /// has stopped the run.
+    ///
+    /// Errors: [`RunError::Interrupted`] where a signal comes meanwhile and writing goes on, or where one has stopped the
+    /// run and nobody reads what is written.
+    pub(super) fn finish(
+        self,
+        late: &mut LateStop<'_>,
+        cause: Option<&StopCause>,
+    ) -> Result<Option<Followed>, RunError> {
         self.finishing.end();
-        self.thread.join().ok()
+        let reader = match cause {
+            Some(StopCause::Signal(signal)) if self.is_stream => Some((*signal, late.now().after(GRACE))),
+            _ => None,
+        };
+        while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
+            let patience = match reader {
+                Some((signal, until)) if until <= late.now() => Err(RunError::Interrupted(signal)),
+                _ => late.look(),
+            };
+            if let Err(interrupted) = patience {
+                self.finishing.give_up();
+                // Who writes a file sees that before the next row, and takes the file away. Who waits for a reader
+                // ends with the process.
+                if !self.is_stream {
+                    drop(self.thread.join());
+                }
+                return Err(interrupted);
+            }
+        }
+        Ok(self.thread.join().ok())
     }
 }
 
 /// Why following stops before the run is over.
 enum Stopped {
-    /// The input or the store cannot be read: whoever reads them next will say so.
+    /// The input or the store cannot be read: whoever reads them next will say so. Or nobody wants the output any more.
     Unread,
     Output(OutputError),
 }
@@ -175,7 +230,7 @@ impl FollowPlan {
             Err(Stopped::Output(error)) => return failed(self.target, &self.stops, progress, error),
         };
         let Progress { written, joined } = progress;
-        Followed { target: self.target, writer: Some(writer), written, joined, rest, error: None }
+        Followed { target: Some(self.target), writer: Some(writer), written, joined, rest, error: None }
     }
 }
 
@@ -187,7 +242,7 @@ fn failed(target: Target, stops: &StopSender, progress: Progress, error: OutputE
     // A driver that has ended needs no telling.
     let _ = stops.try_send(stop);
     let Progress { written, joined } = progress;
-    Followed { target, writer: None, written, joined, rest: None, error: Some(error) }
+    Followed { target: Some(target), writer: None, written, joined, rest: None, error: Some(error) }
 }
 
 /// How far the output has come.
@@ -222,6 +277,9 @@ impl Out {
     ) -> Result<Option<InputRow>, Stopped> {
         for row in rows {
             let row = row.map_err(|_| Stopped::Unread)?;
+            if news.is_given_up() {
+                return Err(Stopped::Unread);
+            }
             while !ended.contains(row.number) {
                 let Some(more) = self.next(news)? else { return Ok(Some(row)) };
                 for row in more {
@@ -255,6 +313,9 @@ impl Out {
         let mut read_to = 0;
         while let Some(ended) = self.next(news)? {
             for number in ended {
+                if news.is_given_up() {
+                    return Err(Stopped::Unread);
+                }
                 while read_to < number {
                     let Some(row) = rows.next() else { break };
                     let row = row.map_err(|_| Stopped::Unread)?;

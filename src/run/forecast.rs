@@ -15,7 +15,7 @@ use crate::run::feed::{FedRow, FeedPlan, FinishedRows, RowLoad};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::{job_key, request_prefix};
 use crate::run::observed::Observed;
-use crate::run::rater::Rater;
+use crate::run::rater::{Rater, Texts};
 use crate::run::resume::{finished_in, wanted};
 use crate::run::seen::SeenRequests;
 use crate::store::{RunRecord, Store, StoreError};
@@ -69,7 +69,7 @@ pub fn forecast(plan: &Plan, counting: Counting) -> Result<Estimate, RunError> {
         planned: settings.ensemble.samples.into(),
         counter,
         seen: Distinct::default(),
-        system: (String::new(), 0),
+        system: None,
         sums: Sums { cost: plan.price.map(|_| CostRange::default()), ..Sums::default() },
         rater,
     };
@@ -87,7 +87,8 @@ pub fn forecast(plan: &Plan, counting: Counting) -> Result<Estimate, RunError> {
     let Sums { bad, finished, replayed, calls, input, cost } = pass.sums;
     let output = pass.rater.output(calls);
     let wall = wall(settings, calls, input.saturating_add(output), pass.rater.latency());
-    notes.splice(0..0, pass.rater.notes(&pass.counter));
+    let system = pass.system.map_or(0, |(_, tokens)| tokens);
+    notes.splice(0..0, pass.rater.notes(&pass.counter, system));
     let rows = plan.checked.selected;
     Ok(Estimate { rows, bad, finished, replayed, calls, input, output, cost, wall, notes })
 }
@@ -167,8 +168,8 @@ struct Pass {
     planned: u64,
     counter: TokenCounter,
     seen: Distinct,
-    /// The last system prompt and its tokens: most often it is the same for all rows.
-    system: (String, u64),
+    /// The last system prompt and its tokens: most often it is the same for all rows. `None` before the first call.
+    system: Option<(String, u64)>,
     sums: Sums,
     rater: Rater,
 }
@@ -202,17 +203,26 @@ impl Pass {
             return Ok(());
         }
         let system = prompt.system.as_deref().unwrap_or_default();
-        if self.system.0 != system {
-            self.system = (system.to_owned(), self.counter.count(system));
+        let (tokens, is_new) = match &self.system {
+            Some((last, tokens)) if last == system => (*tokens, false),
+            _ => (self.counter.count(system), true),
+        };
+        if is_new {
+            self.system = Some((system.to_owned(), tokens));
         }
-        let tokens = self.system.1 + self.counter.count(&prompt.user);
-        let rated = self.rater.rate(tokens, (system.len() + prompt.user.len()) as u64);
+        let texts = Texts {
+            system: tokens,
+            user: self.counter.count(&prompt.user),
+            bytes: (system.len() + prompt.user.len()) as u64,
+        };
+        let rated = self.rater.rate(&texts, false);
+        let first = if is_new { self.rater.rate(&texts, true) } else { rated };
         self.sums.calls += calls;
         self.sums.input = self.sums.input.saturating_add(rated.input.saturating_mul(calls));
-        if let (Some(sum), Some(cost)) = (&mut self.sums.cost, rated.cost) {
+        if let (Some(sum), Some(cost), Some(first)) = (&mut self.sums.cost, rated.cost, first.cost) {
             let closed = self.planned - calls.min(self.planned);
             sum.low += cost.low.times(self.fewest.saturating_sub(closed).clamp(1, calls));
-            sum.likely += cost.likely.times(calls);
+            sum.likely += first.likely + cost.likely.times(calls - 1);
             sum.high += cost.high.times(calls);
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::AttemptKey;
-use crate::dataset::{DatasetError, Source};
+use crate::dataset::Source;
 use crate::model::{Header, InputRow, Reason, RowResult};
 use crate::output::{OutputWriter, Sink};
 use crate::run::decisions::Decisions;
@@ -60,7 +60,7 @@ impl Join {
     /// to see all.
     pub(super) fn run(
         &self,
-        rows: impl Iterator<Item = Result<InputRow, DatasetError>>,
+        rows: impl Iterator<Item = Result<InputRow, RunError>>,
         store: Reader,
         skipped: Reason,
         mut writer: Option<OutputWriter<Sink>>,

@@ -1,5 +1,6 @@
 //! What is known of a run while it goes on, and who is told.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::base::{Clock, Moment, SystemClock};
@@ -7,6 +8,11 @@ use crate::model::{Event, EventKind, Limits, Totals};
 use crate::policy::{KeyState, Scheduler};
 use crate::report::{KeyLine, Latencies, Rate, Snapshot, eta_text};
 use crate::run::earlier::Earlier;
+
+/// The most failures that are told with their whole text.
+const MOST_TOLD: usize = 50;
+/// The most bytes of such a text.
+const MOST_TEXT: usize = 65_536;
 
 /// Who watches a run. Both calls must be quick: they are made between two requests.
 pub trait Observer {
@@ -27,6 +33,8 @@ pub(super) struct Bus<'o> {
     pub(super) latency: Latencies,
     /// What failed last, for an outage's reason.
     pub(super) last_failure: String,
+    /// Failures whose whole text has been told.
+    told: HashSet<String>,
     rate: Rate,
     total: u64,
 }
@@ -40,6 +48,7 @@ impl<'o> Bus<'o> {
             earlier,
             latency: Latencies::new(),
             last_failure: String::new(),
+            told: HashSet::new(),
             rate: Rate::new(Duration::from_secs(30)),
             total,
         }
@@ -54,6 +63,17 @@ impl<'o> Bus<'o> {
         }
         self.seq += 1;
         self.observer.event(&Event { seq: self.seq, at, kind });
+    }
+
+    /// A request has failed. Of equal failures the first is told with the whole reply, so that a long one is kept once
+    /// and not for every row.
+    pub(super) fn fail(&mut self, at: Moment, row: u64, message: &str, reply: &[u8]) {
+        message.clone_into(&mut self.last_failure);
+        if self.told.len() < MOST_TOLD && !self.told.contains(message) {
+            self.told.insert(message.to_owned());
+            let text = String::from_utf8_lossy(reply.get(..MOST_TEXT).unwrap_or(reply)).into_owned();
+            self.emit(at, EventKind::Failed { row, message: message.to_owned(), text });
+        }
     }
 
     pub(super) fn tick(&mut self, now: Moment, snapshot: &Snapshot) {

@@ -53,4 +53,5 @@ pub use lock::JobLock;
 pub use past::{Past, PastPlan, PastRow, PastSample};
 pub use rater::quick_likely;
 pub use result::RowFacts;
+pub use resume::left_by_the_dead;
 pub use stop::{StopSender, StopSignal, Stops, stops};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::WallTime;
 use crate::model::{Settings, Usage};
 use crate::prompt::TokenCounter;
 use crate::run::error::RunError;
@@ -19,6 +20,9 @@ pub(super) struct Observed {
     pub(super) samples: u64,
     /// Tokens of all their attempts.
     pub(super) usage: Usage,
+    /// The same without the attempt that came first, which found nothing in a cache and may have written it: what the
+    /// requests to come will be like. Where there was no other one, what it wrote counts as read.
+    pub(super) steady: Usage,
     /// What a counter says of their prompts, each once; 0 where the input is another one by now.
     pub(super) counted: u64,
     /// Replies that came whole.
@@ -38,6 +42,8 @@ impl Observed {
         let mut observed = Self::default();
         let mut bought: BTreeMap<u64, u64> = BTreeMap::new();
         let (mut after, mut left) = (0, ROWS);
+        let mut first: Option<(WallTime, Usage)> = None;
+        let mut known = 0_u64;
         while left > 0 {
             let page = store.rows_after(run.seq, after, PAGE.min(left))?;
             let Some(last) = page.last() else { break };
@@ -52,6 +58,10 @@ impl Observed {
                     }
                     let Some(usage) = attempt.usage.filter(|_| !attempt.estimated) else { continue };
                     observed.usage += usage;
+                    known += 1;
+                    if first.is_none_or(|(started, _)| attempt.started < started) {
+                        first = Some((attempt.started, usage));
+                    }
                     if last_sample != Some(attempt.ticket.sample) {
                         last_sample = Some(attempt.ticket.sample);
                         observed.samples += 1;
@@ -60,10 +70,28 @@ impl Observed {
                 }
             }
         }
+        observed.steady = match first {
+            Some((_, first)) if known > 1 => without(&observed.usage, &first),
+            _ => Usage {
+                cached_input: observed.usage.cached_input.saturating_add(observed.usage.cache_write),
+                cache_write: 0,
+                ..observed.usage
+            },
+        };
         if run.input_digest == plan.checked.digest {
             observed.counted = count(plan, &bought, counter)?;
         }
         Ok(observed)
+    }
+}
+
+/// The input of `all` without that of `one` of them.
+fn without(all: &Usage, one: &Usage) -> Usage {
+    Usage {
+        input: all.input.saturating_sub(one.input),
+        cached_input: all.cached_input.saturating_sub(one.cached_input),
+        cache_write: all.cache_write.saturating_sub(one.cache_write),
+        ..Usage::default()
     }
 }
 

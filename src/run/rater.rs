@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::answer::{shortest, usual};
 use crate::base::Money;
-use crate::model::{ProviderKind, ServiceTier, Settings, Usage};
+use crate::model::{CallSettings, ProviderKind, ServiceTier, Settings, Usage};
 use crate::prompt::TokenCounter;
 use crate::provider::{Price, PriceTable, bound, cost};
 use crate::report::CostRange;
@@ -17,8 +17,10 @@ const FREE_TEXT: u64 = 200;
 const THINKING: u64 = 500;
 /// Tokens that the bound of a request adds to its bytes.
 const MARGIN: u64 = 1_024;
-/// Prompts below this are never read from a cache.
-const LEAST_CACHED: u64 = 1_024;
+/// The fewest tokens that any provider reads from a cache, for models of which it is not known.
+const LEAST_CACHED: u64 = 64;
+/// The fewest that a model is likely to be served from a cache where it is not known.
+const USUALLY_CACHED: u64 = 1_024;
 /// What a request takes besides writing its answer, where nothing was observed.
 const LATENCY: Duration = Duration::from_secs(1);
 /// What a token of an answer takes.
@@ -41,8 +43,40 @@ pub(super) struct Rater {
     fixed_bound: u64,
     /// What part of the counted input is certain, in hundredths.
     certain: u64,
+    cache: Cache,
     in_process: bool,
     reasons: bool,
+}
+
+/// What a provider may read from its prompt cache.
+#[derive(Debug, Clone, Copy)]
+struct Cache {
+    /// The part of a prompt that it may keep.
+    reach: Reach,
+    /// The fewest tokens that it keeps, where that is known.
+    least: Option<u64>,
+    /// Whether the system prompt is meant to be read from it.
+    is_meant: bool,
+}
+
+/// A part of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Nothing,
+    /// The system prompt with the schema.
+    System,
+    All,
+}
+
+/// The texts of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Texts {
+    /// Tokens of the system prompt.
+    pub(super) system: u64,
+    /// Tokens of the user prompt.
+    pub(super) user: u64,
+    /// Bytes of both.
+    pub(super) bytes: u64,
 }
 
 /// A request, rated.
@@ -83,42 +117,53 @@ impl Rater {
             fixed: fixed_tokens(settings, counter),
             fixed_bound: fixed_bytes(settings) as u64 + MARGIN,
             certain: if counter.is_exact() { 100 } else { 50 },
+            cache: Cache::of(call),
             in_process: call.provider == ProviderKind::Mock,
             reasons,
         }
     }
 
-    /// Rates a request whose texts have so many tokens and bytes.
-    pub(super) fn rate(&self, tokens: u64, bytes: u64) -> Rated {
-        let counted = tokens.saturating_add(self.fixed);
-        let Observed { usage, counted: seen, .. } = &self.observed;
-        let by = |part: u64, whole: u64, amount: u64| {
-            let scaled = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
-            u64::try_from(scaled).unwrap_or(u64::MAX)
-        };
+    /// Rates a request. `is_first`: no earlier one has the same system prompt, so that it can only write it to a cache.
+    pub(super) fn rate(&self, texts: &Texts, is_first: bool) -> Rated {
+        let Texts { system, user, bytes } = *texts;
+        let counted = system.saturating_add(user).saturating_add(self.fixed);
+        let Observed { usage, steady, counted: seen, samples, .. } = &self.observed;
         let input = if *seen > 0 && usage.input > 0 { by(usage.input, *seen, counted) } else { counted };
         let Some(price) = &self.price else { return Rated { input, cost: None } };
-        let probable = Usage {
-            input,
-            cached_input: by(usage.cached_input, usage.input, input),
-            cache_write: by(usage.cache_write, usage.input, input),
-            ..Usage::default()
+        let (read, written) = if *samples > 0 {
+            (by(steady.cached_input, steady.input, input), by(steady.cache_write, steady.input, input))
+        } else {
+            (self.cache.likely(system + self.fixed), 0)
         };
+        let (cached_input, cache_write) = if is_first { (0, read + written) } else { (read, written) };
+        let probable = Usage { input, cached_input, cache_write, ..Usage::default() };
         let asked = price.asked;
         let input_cost = cost(price, &probable, asked).unwrap_or(Money::ZERO);
         let output_rate = price.rates_of(asked, input).map_or(Money::ZERO, |rates| rates.output);
         let high = bound(price, bytes.saturating_add(self.fixed_bound), self.limit);
-        let low = self.low(price, by(self.certain, 100, tokens)).min(high);
+        let low = self.low(price, texts).min(high);
         let likely = input_cost + Money::from_pico(output_rate.times(self.usual).pico() / 1_000);
         Rated { input, cost: Some(CostRange { low, likely: likely.clamp(low, high), high }) }
     }
 
-    /// The least: all input read from a cache where there can be one, in the cheaper of the tiers.
-    fn low(&self, price: &Price, input: u64) -> Money {
+    /// The least: what can be read from a cache is, in the cheaper of the tiers.
+    fn low(&self, price: &Price, texts: &Texts) -> Money {
+        let Texts { system, user, .. } = *texts;
+        let within = match self.cache.reach {
+            Reach::Nothing => 0,
+            Reach::System => system,
+            Reach::All => system + user,
+        };
+        // What a guess takes for too short may be twice as long.
+        let longest = by(100, self.certain, within.saturating_add(self.fixed));
+        let is_kept = longest >= self.cache.least.unwrap_or(LEAST_CACHED);
+        let kept = by(self.certain, 100, if is_kept { within } else { 0 });
+        let input = by(self.certain, 100, system + user);
         let least = |tier| {
             let rates = price.rates_of(tier, input)?;
-            let cached = rates.cached_input.filter(|_| input >= LEAST_CACHED).unwrap_or(rates.input);
-            Some(cached.min(rates.input).times(input) + rates.output.times(self.shortest))
+            let cached = rates.cached_input.unwrap_or(rates.input).min(rates.input);
+            let ordinary = rates.input.times(input.saturating_sub(kept));
+            Some(cached.times(kept) + ordinary + rates.output.times(self.shortest))
         };
         [price.asked, ServiceTier::Standard].into_iter().filter_map(least).min().unwrap_or(Money::ZERO)
     }
@@ -142,9 +187,12 @@ impl Rater {
     }
 
     /// Where the numbers come from, one sentence each.
-    pub(super) fn notes(&self, counter: &TokenCounter) -> Vec<String> {
+    pub(super) fn notes(&self, counter: &TokenCounter, system: u64) -> Vec<String> {
         let seen = self.observed.samples;
         let mut notes = vec![format!("tokens: {}", counter.describe())];
+        if self.cache.is_meant {
+            notes.push(self.cache.note(system + self.fixed, seen > 0));
+        }
         if seen > 0 {
             let by = if self.observed.counted > 0 { "input and output" } else { "output" };
             notes.push(format!("{by}: corrected by {seen} answered samples of this job"));
@@ -167,6 +215,48 @@ impl Rater {
     }
 }
 
+impl Cache {
+    fn of(call: &CallSettings) -> Self {
+        // A mark of one's own may stand anywhere.
+        let marks_itself = call.extra.contains_key("cache_control");
+        let reach = match call.provider {
+            ProviderKind::Anthropic if marks_itself => Reach::All,
+            ProviderKind::Anthropic if call.cache => Reach::System,
+            ProviderKind::Mock | ProviderKind::Anthropic => Reach::Nothing,
+            ProviderKind::Openai => Reach::All,
+        };
+        let least = PriceTable::built_in().cache_min(&call.model);
+        Self { reach, least, is_meant: call.cache && reach != Reach::Nothing }
+    }
+
+    /// The tokens of a beginning of so many that are probably kept.
+    fn likely(&self, beginning: u64) -> u64 {
+        let least = self.least.unwrap_or(USUALLY_CACHED);
+        if self.is_meant && beginning >= least { beginning } else { 0 }
+    }
+
+    fn note(&self, beginning: u64, is_observed: bool) -> String {
+        let least = self.least.unwrap_or(USUALLY_CACHED);
+        match (is_observed, self.likely(beginning) > 0) {
+            (true, _) => "cache: as the answered samples of this job found it".to_owned(),
+            (false, true) => {
+                format!(
+                    "cache: {beginning} tokens of each prompt are read from it once the first call has written them"
+                )
+            }
+            (false, false) => format!(
+                "cache: nothing is kept of prompts that begin with less than {least} equal tokens; here they are {beginning}"
+            ),
+        }
+    }
+}
+
+/// `amount * part / whole`.
+fn by(part: u64, whole: u64, amount: u64) -> u64 {
+    let scaled = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
 /// `part / whole` in thousandths, half up.
 fn per_mille(part: u64, whole: u64) -> u64 {
     let scaled = (u128::from(part) * 1_000 + u128::from(whole) / 2) / u128::from(whole.max(1));
@@ -180,5 +270,6 @@ pub fn quick_likely(settings: &Settings, price: Option<&Price>, rows: u64, token
     let rater = Rater::new(settings, Some(price?), &counter, Observed::default());
     let calls = rows.saturating_mul(settings.ensemble.samples.into());
     // The bound, which nothing is above, is not known here: a generous one cuts nothing.
-    Some(rater.rate(tokens, tokens.saturating_mul(4)).cost?.likely.times(calls))
+    let texts = Texts { system: 0, user: tokens, bytes: tokens.saturating_mul(4) };
+    Some(rater.rate(&texts, false).cost?.likely.times(calls))
 }

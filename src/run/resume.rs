@@ -1,8 +1,8 @@
 //! Which run a command works on: its lock, whether it continues, and what of it has ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::base::{Digest, Money, RunId, WallTime};
+use crate::base::{AttemptKey, CrashPoint, Digest, Money, RunId, WallTime};
 use crate::model::{Ending, Reason, Settings, Totals};
 use crate::run::draws::{Draws, boot_id};
 use crate::run::error::RunError;
@@ -36,6 +36,7 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let job = job_key(&plan.settings, &parent, plan.checked.digest);
     crate::store::prepare_folder(&plan.state)?;
     let mut lock = JobLock::take(&plan.state, job, plan.pid, &plan.host)?;
+    CrashPoint::LockTaken.pass();
     let store = Store::open(&plan.state)?;
     let (record, retry, continued) = open_run(plan, &store, job, started)?;
     lock.tell_run(record.id);
@@ -44,12 +45,14 @@ pub(super) fn open(plan: &Plan, started: WallTime) -> Result<Opened, RunError> {
     let previous = previous.map(|run| run.seq);
     let execution = store.begin_execution(record.seq, plan.pid, started)?;
     store.update_settings(record.seq, &plan.record)?;
-    settle_the_dead(plan, &store, record.seq)?;
+    CrashPoint::RunOpened.pass();
+    settle_the_dead(plan, &store, record.seq, started)?;
     let forgiven =
         if plan.choice.forgive_possible { Some(store.forgive_possible(record.seq)?) } else { None };
     let book = store.book(record.seq)?;
     if has_ceiling(&plan.settings) {
         store.begin_lease(record.seq, book, &boot_id())?;
+        CrashPoint::LeaseBegun.pass();
     }
     Ok(Opened { lock, store, record, retry, continued, previous, execution, started, book, forgiven })
 }
@@ -59,26 +62,54 @@ pub(super) fn has_ceiling(settings: &Settings) -> bool {
     settings.limits.max_cost.is_some() || settings.limits.max_calls.is_some()
 }
 
-/// Takes over what an execution that died may have spent: the draws whose attempts are not stored; after a power cut,
-/// which forgets notes, all that its lease allowed.
-fn settle_the_dead(plan: &Plan, store: &Store, run: u64) -> Result<(), RunError> {
-    let Some(lease) = store.lease(run)? else { return Ok(()) };
-    let (mut possible, mut calls) = (Money::ZERO, 0);
+/// Takes over what an execution that died may have spent.
+fn settle_the_dead(plan: &Plan, store: &Store, run: u64, now: WallTime) -> Result<(), RunError> {
+    // Notes without a lease are of one whose draws are in the book.
+    if let Some(Left { lost, beyond }) = left(&plan.state, store, run)? {
+        store.carry_over(run, &lost, beyond, now)?;
+        CrashPoint::DeadCarried.pass();
+    }
+    Draws::forget(&plan.state, run);
+    Ok(())
+}
+
+/// What an execution that died has left of its lease.
+struct Left {
+    /// Requests that it had noted and of which no attempt is stored, each with its worst case.
+    lost: Vec<(AttemptKey, Money)>,
+    /// What may have gone besides, in money and requests: after a power cut, which forgets notes, all that the lease
+    /// allowed.
+    beyond: (Money, u64),
+}
+
+fn left(state: &Path, store: &Store, run: u64) -> Result<Option<Left>, RunError> {
+    let Some(lease) = store.lease(run)? else { return Ok(None) };
+    let (mut lost, mut beyond) = (Vec::new(), (Money::ZERO, 0));
     if !lease.boot.is_empty() && lease.boot == boot_id() {
-        for (key, bound) in Draws::of_the_dead(&plan.state, run)? {
+        for (key, bound) in Draws::of_the_dead(state, run)? {
             if !store.has_attempt(key)? {
-                possible += bound;
-                calls += 1;
+                lost.push((key, bound));
             }
         }
     } else {
         let book = store.book(run)?;
-        let most = Money::from_pico((lease.money.pico() - book.spent.pico() - book.possible.pico()).max(0));
-        (possible, calls) = (most, lease.calls.saturating_sub(book.calls));
+        let open = lease.money.pico() - book.spent.pico() - book.possible.pico();
+        beyond = (Money::from_pico(open.max(0)), lease.calls.saturating_sub(book.calls));
     }
-    store.carry_over(run, possible, calls)?;
-    Draws::forget(&plan.state, run);
-    Ok(())
+    Ok(Some(Left { lost, beyond }))
+}
+
+/// What an execution of a run may have spent, and how many requests it may have sent, if it died under a ceiling: the
+/// draws whose attempts are not stored; after a power cut, which forgets notes, all that its lease allowed. `None`
+/// where no lease was left.
+///
+/// # Errors
+/// A store or notes that cannot be read.
+pub fn left_by_the_dead(state: &Path, store: &Store, run: u64) -> Result<Option<(Money, u64)>, RunError> {
+    Ok(left(state, store, run)?.map(|Left { lost, beyond: (money, calls) }| {
+        let sum = lost.iter().fold(money, |sum, (_, bound)| sum + *bound);
+        (sum, calls + lost.len() as u64)
+    }))
 }
 
 /// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it

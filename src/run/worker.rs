@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::base::{Clock, Moment, Money, Redactor, RunId, SystemClock, WallTime};
+use crate::base::{Clock, CrashPoint, Moment, Money, Redactor, RunId, SystemClock, WallTime};
 use crate::mock::MockModel;
 use crate::model::{
-    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, ServiceTier,
-    Usage,
+    AttemptRecord, Ending, Failure, FailureClass, HttpReply, Learned, Lesson, Prompt, Repair, ReplyContent,
+    ServiceTier, Usage,
 };
 use crate::policy::{Assignment, Feedback, Outcome, Pressure, Settlement};
 use crate::provider::{Codec, Price, bound, cost, headroom};
@@ -83,6 +83,7 @@ impl Worker {
         }
         let body = self.codec.encode(&job.prompt, &job.learned, job.repair.as_deref());
         let ticket = job.assignment.ticket;
+        CrashPoint::CallSending.pass();
         let reply = match &self.line {
             Line::Http { http, endpoints } => match endpoints.get(job.assignment.key) {
                 Some(endpoint) => {
@@ -97,6 +98,7 @@ impl Worker {
                 body: model.reply(&body, ticket.sample).into(),
             }),
         };
+        CrashPoint::CallAnswered.pass();
         let took = self.clock.now().since(begun);
         self.read(&job, reply, took)
     }
@@ -190,7 +192,8 @@ impl Worker {
                 record.http_status = Some(reply.status);
                 record.request_id = decoded.request_id;
                 record.raw = reply.body;
-                let understood = understand(self.judge.reader(), decoded.content, &mut record);
+                let content = self.without_credentials(decoded.content);
+                let understood = understand(self.judge.reader(), content, &mut record);
                 self.account(job, &mut record, decoded.usage, decoded.tier, &understood);
                 understood
             }
@@ -207,6 +210,24 @@ impl Worker {
         }
         let (assignment, learned) = (job.assignment, Arc::clone(&job.learned));
         Done { assignment, outcome, record, took, repair, lesson, learned, feedback }
+    }
+
+    /// The body holds no credential any more, but a text that was put together from parts or events may: a credential
+    /// can be cut between them.
+    fn without_credentials(&self, mut content: ReplyContent) -> ReplyContent {
+        let text = match &mut content {
+            ReplyContent::Text(text)
+            | ReplyContent::Truncated(text)
+            | ReplyContent::Refused(text)
+            | ReplyContent::Filtered(text)
+            | ReplyContent::Unusable(text) => text,
+            ReplyContent::Failed(failure) => &mut failure.message,
+            ReplyContent::Empty => return content,
+        };
+        if let Some(clean) = self.redactor.redact(text.as_bytes()) {
+            *text = String::from_utf8_lossy(&clean).into_owned();
+        }
+        content
     }
 
     /// By how much a repair may cost more than a first request: it carries the answer and its errors, and in some forms

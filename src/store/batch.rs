@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ffi, params};
 
-use crate::base::{AttemptKey, Ticket};
+use crate::base::{AttemptKey, CrashPoint, Ticket};
 use crate::model::{AttemptRecord, Ending};
 use crate::store::connection::{Purpose, checkpoint, connect};
 use crate::store::record::{INSERT, LONGEST_INLINE, insert};
@@ -113,6 +113,9 @@ fn commit(
             }
         }
     }
+    if batch.iter().any(|(_, entry)| entry.is_attempt()) {
+        CrashPoint::AttemptsWriting.pass();
+    }
     transaction.commit()?;
     Ok(tokens)
 }
@@ -165,11 +168,11 @@ impl Write<'_> {
                 "INSERT OR IGNORE INTO answered (endpoint, model, label) VALUES (?1, ?2, ?3)",
                 params![endpoint, model, key_label],
             )?,
-            Entry::KeyWait { endpoint, key_label, until: Some(until) } => self.run(
-                "INSERT OR REPLACE INTO key_waits (endpoint, label, until) VALUES (?1, ?2, ?3)",
-                params![endpoint, key_label, until.0],
+            Entry::KeyWait { endpoint, key_label, noted, until: Some(until) } => self.run(
+                "INSERT OR REPLACE INTO key_waits (endpoint, label, noted, until) VALUES (?1, ?2, ?3, ?4)",
+                params![endpoint, key_label, noted.0, until.0],
             )?,
-            Entry::KeyWait { endpoint, key_label, until: None } => self.run(
+            Entry::KeyWait { endpoint, key_label, until: None, .. } => self.run(
                 "DELETE FROM key_waits WHERE endpoint = ?1 AND label = ?2",
                 params![endpoint, key_label],
             )?,

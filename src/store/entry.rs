@@ -5,6 +5,10 @@ use crate::model::{AttemptRecord, Learned};
 
 /// One thing to keep. `run` is the run's number in the store, at most [`AttemptKey::MAX_RUN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all entries are attempts: a box would be one allocation each"
+)]
 pub enum Entry {
     /// An attempt that has ended.
     Attempt {
@@ -58,6 +62,8 @@ pub enum Entry {
         endpoint: String,
         /// The label of the key.
         key_label: String,
+        /// Now.
+        noted: WallTime,
         /// Until when; `None` ends the wait.
         until: Option<WallTime>,
     },
@@ -79,4 +85,11 @@ pub enum Entry {
         /// The counts as JSON.
         json: String,
     },
+}
+
+impl Entry {
+    /// Whether it is an attempt.
+    pub(super) fn is_attempt(&self) -> bool {
+        matches!(self, Self::Attempt { .. })
+    }
 }

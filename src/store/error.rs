@@ -154,6 +154,11 @@ impl StoreError {
                 let dir = path.parent().map_or_else(PathBuf::new, Path::to_owned);
                 Self::Unwritable { dir, source: io::Error::other(source) }
             }
+            // What stands in the place of the log cannot be taken away.
+            Some(_) if source.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_DELETE) => {
+                let dir = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+                Self::Unwritable { dir, source: io::Error::other(source) }
+            }
             // The index of the log is a file of its own, whose growth fails under this name on a full disk.
             Some(_) if source.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
                 Self::Full { path }

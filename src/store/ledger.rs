@@ -1,8 +1,10 @@
 //! The book of a run: what it has spent, what it may have spent, and the lease of an execution under a ceiling.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
 
-use crate::base::{AttemptKey, Money};
+use crate::base::{AttemptKey, Money, WallTime};
+use crate::model::{AttemptRecord, Ending};
+use crate::store::record::{INSERT, insert};
 use crate::store::{Store, StoreError};
 
 /// What a run has spent and may have spent, over all its executions.
@@ -12,8 +14,14 @@ pub struct Book {
     pub spent: Money,
     /// The worst case of requests that brought no complete reply, less what was forgiven.
     pub possible: Money,
-    /// Requests sent, those of which nothing is known included.
+    /// Requests sent, those of which nothing is known included. What found no connection cost nothing, and was not sent.
     pub calls: u64,
+    /// The part of `spent` that is our estimate.
+    pub estimated: Money,
+    /// Whether the cost of a complete reply is unknown, so that `spent` says too little.
+    pub unpriced: bool,
+    /// Whether a request brought no complete reply and its worst case is unknown, so that `possible` says too little.
+    pub unbounded: bool,
 }
 
 /// The lease of an execution.
@@ -32,11 +40,20 @@ impl Store {
     pub fn book(&self, run: u64) -> Result<Book, StoreError> {
         let (low, high) = AttemptKey::rows(run, 0, AttemptKey::MAX_ROW);
         let read = || {
-            let (spent, possible, calls): (i64, i64, i64) = self.connection.query_row(
-                "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(possible), 0), COUNT(*) FROM attempts \
-                 WHERE id BETWEEN ?1 AND ?2",
+            let (book, possible, calls): (Book, i64, i64) = self.connection.query_row(
+                "SELECT COALESCE(SUM(cost), 0), COALESCE(SUM(CASE WHEN estimated THEN cost END), 0), \
+                 COALESCE(SUM(possible), 0), COUNT(CASE WHEN http_status IS NOT NULL OR cost IS NOT 0 THEN 1 END), \
+                 COALESCE(MAX(cost IS NULL AND input IS NOT NULL), 0), \
+                 COALESCE(MAX(cost IS NULL AND http_status IS NULL AND possible IS NULL), 0) \
+                 FROM attempts WHERE id BETWEEN ?1 AND ?2",
                 [low.as_i64(), high.as_i64()],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                |row| {
+                    let money = |at| row.get(at).map(Money::from_pico);
+                    let (spent, estimated) = (money(0)?, money(1)?);
+                    let (unpriced, unbounded) = (row.get(4)?, row.get(5)?);
+                    let book = Book { spent, estimated, unpriced, unbounded, ..Book::default() };
+                    Ok((book, row.get(2)?, row.get(3)?))
+                },
             )?;
             let carried: Option<(i64, i64, i64)> = self
                 .connection
@@ -48,9 +65,9 @@ impl Store {
                 .optional()?;
             let (more, more_calls, forgiven) = carried.unwrap_or_default();
             Ok(Book {
-                spent: Money::from_pico(spent),
                 possible: Money::from_pico((possible + more - forgiven).max(0)),
                 calls: u64::try_from(calls + more_calls).unwrap_or(0),
+                ..book
             })
         };
         read().map_err(|source| self.sqlite(source))
@@ -80,16 +97,35 @@ impl Store {
             .map_err(|source| self.sqlite(source))
     }
 
-    /// Takes over what a dead execution may have spent, and ends its lease in the same step.
-    pub fn carry_over(&self, run: u64, possible: Money, calls: u64) -> Result<(), StoreError> {
+    /// Takes over what a dead execution may have spent, and ends its lease in the same step. Each request of `lost`,
+    /// with what it may have cost, becomes an attempt that was given up, so that nobody gets its number again.
+    /// `beyond` is what may have been spent on requests of which not even that is known, and how many they are.
+    pub fn carry_over(
+        &self,
+        run: u64,
+        lost: &[(AttemptKey, Money)],
+        beyond: (Money, u64),
+        now: WallTime,
+    ) -> Result<(), StoreError> {
+        let (possible, calls) = beyond;
         let write = || {
-            let transaction = self.connection.unchecked_transaction()?;
-            transaction.execute(
-                "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, ?2, ?3, 0) \
-                 ON CONFLICT (run) DO UPDATE \
-                 SET possible = possible + excluded.possible, calls = calls + excluded.calls",
-                params![signed(run), possible.pico(), signed(calls)],
-            )?;
+            let transaction =
+                rusqlite::Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            {
+                let mut statement = transaction.prepare(INSERT)?;
+                for (key, bound) in lost {
+                    // Nobody has written down which key it had.
+                    insert(&mut statement, *key, &lost_attempt(*key, *bound, now), 0, false)?;
+                }
+            }
+            if possible > Money::ZERO || calls > 0 {
+                transaction.execute(
+                    "INSERT INTO ledger (run, possible, calls, forgiven) VALUES (?1, ?2, ?3, 0) \
+                     ON CONFLICT (run) DO UPDATE \
+                     SET possible = possible + excluded.possible, calls = calls + excluded.calls",
+                    params![signed(run), possible.pico(), signed(calls)],
+                )?;
+            }
             transaction.execute("DELETE FROM leases WHERE run = ?1", [signed(run)])?;
             transaction.commit()
         };
@@ -126,6 +162,30 @@ impl Store {
             .execute("DELETE FROM leases WHERE run = ?1", [signed(run)])
             .map(|_| ())
             .map_err(|source| self.sqlite(source))
+    }
+}
+
+/// A request whose process died before its reply was stored.
+fn lost_attempt(key: AttemptKey, bound: Money, found: WallTime) -> AttemptRecord {
+    AttemptRecord {
+        ticket: key.ticket(),
+        ending: Ending::Abandoned,
+        hash: [0; 16],
+        key_label: String::new(),
+        http_status: None,
+        started: found,
+        millis: 0,
+        usage: None,
+        estimated: false,
+        cost: None,
+        // Without a price nothing is known of it.
+        possible: (bound > Money::ZERO).then_some(bound),
+        repair: false,
+        request_id: None,
+        answer: None,
+        extracted: false,
+        error: Some("the process died before a reply was kept".to_owned()),
+        raw: bytes::Bytes::new(),
     }
 }
 

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::base::CrashPoint;
 use crate::store::StoreError;
 
 /// The steps; the format's number is how many of them a store has gone. A step that was released never changes.
-pub(super) const STEPS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+pub(super) const STEPS: &[&str] =
+    &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
 
 /// Brings a store to the format of `steps`: all that it lacks in one transaction, or nothing.
 ///
@@ -28,7 +30,10 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
         transaction.execute_batch(step).map_err(sqlite)?;
     }
     transaction.pragma_update(None, "user_version", known).map_err(sqlite)?;
-    transaction.commit().map_err(sqlite)
+    CrashPoint::StoreMigrating.pass();
+    transaction.commit().map_err(sqlite)?;
+    CrashPoint::StoreMigrated.pass();
+    Ok(())
 }
 
 fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, StoreError> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::base::WallTime;
 use crate::model::Learned;
@@ -109,12 +109,18 @@ impl Store {
             .map_err(|source| self.sqlite(source))
     }
 
-    /// Until when the server has asked the key of this label to wait; it may be past. `None` if it did not.
-    pub fn key_wait(&self, endpoint: &str, key_label: &str) -> Result<Option<WallTime>, StoreError> {
+    /// Until when the server has asked the key of this label to wait; it may be past. `None` if it did not, or if that
+    /// was noted later than `now`: the clock has been set back since, and nobody knows what is left of the wait.
+    pub fn key_wait(
+        &self,
+        endpoint: &str,
+        key_label: &str,
+        now: WallTime,
+    ) -> Result<Option<WallTime>, StoreError> {
         self.connection
             .query_row(
-                "SELECT until FROM key_waits WHERE endpoint = ?1 AND label = ?2",
-                [endpoint, key_label],
+                "SELECT until FROM key_waits WHERE endpoint = ?1 AND label = ?2 AND noted <= ?3",
+                params![endpoint, key_label, now.0],
                 |row| row.get(0).map(WallTime),
             )
             .optional()

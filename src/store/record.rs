@@ -90,6 +90,7 @@ impl Columns {
                 input,
                 cached_input: count(8)?.unwrap_or(0),
                 cache_write: count(9)?.unwrap_or(0),
+                cache_write_long: 0,
                 output: count(10)?.unwrap_or(0),
                 reasoning: count(11)?.unwrap_or(0),
             }),

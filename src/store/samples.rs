@@ -39,7 +39,14 @@ pub(super) fn valid(row: u64, sample: u16, attempt: u32) -> AttemptRecord {
         http_status: Some(200),
         started: WallTime(1_790_000_000_250),
         millis: 812,
-        usage: Some(Usage { input: 900, cached_input: 100, cache_write: 50, output: 60, reasoning: 20 }),
+        usage: Some(Usage {
+            input: 900,
+            cached_input: 100,
+            cache_write: 50,
+            output: 60,
+            reasoning: 20,
+            ..Usage::default()
+        }),
         estimated: false,
         cost: Some(Money::from_pico(1_200_000_000)),
         possible: Some(Money::from_pico(7)),

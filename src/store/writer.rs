@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::base::CrashPoint;
 use crate::store::batch::{Batches, Sent};
 use crate::store::{Entry, Store, StoreError};
 
@@ -185,6 +186,7 @@ fn write(shared: &Shared, mut batches: Batches, on_commit: &OnCommit) -> Result<
 struct Waiting {
     tokens: Vec<u64>,
     entries: u64,
+    attempts: usize,
     commits: u32,
 }
 
@@ -204,8 +206,12 @@ fn step(
         waiting.tokens.extend(committed.tokens);
         waiting.entries += u64::try_from(batch.len()).unwrap_or(0);
         waiting.commits += 1;
-        let attempts = batch.iter().filter(|(_, entry)| matches!(entry, Entry::Attempt { .. })).count();
+        let attempts = batch.iter().filter(|(_, entry)| entry.is_attempt()).count();
         batch.clear();
+        if attempts > 0 {
+            CrashPoint::AttemptsKept.pass();
+        }
+        waiting.attempts += attempts;
         on_commit(Ok(Written::Kept(u32::try_from(attempts).unwrap_or(u32::MAX))));
         refused = committed.refused;
     }
@@ -213,7 +219,10 @@ fn step(
         return Ok(());
     }
     batches.sync()?;
-    let Waiting { tokens, entries, .. } = mem::take(waiting);
+    let Waiting { tokens, entries, attempts, .. } = mem::take(waiting);
+    if attempts > 0 {
+        CrashPoint::AttemptsDurable.pass();
+    }
     on_commit(Ok(Written::Durable(tokens)));
     if let Some(error) = refused {
         let error = Arc::new(error);

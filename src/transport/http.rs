@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Request, Response, redirect, retry};
 
 use crate::base::Redactor;
-use crate::model::{Failure, HttpReply};
+use crate::model::{Failure, FailureClass, HttpReply};
 use crate::transport::{HttpEndpoint, TransportError, tls, words};
 
 /// The most bytes of a body that are copied rather than shared with the connection's buffer of 8 KiB and more.
@@ -92,6 +92,8 @@ impl Http {
     /// Sends one POST request and reads the whole reply. `headers` go over those of the endpoint. A reply of any
     /// status is a reply.
     ///
+    /// A status of 429 or 5xx is a reply also where its body cannot be read.
+    ///
     /// # Errors
     /// [`Failure`] of the classes `Connection` (none could be made, or it broke), `Timeout` (`total` unless it was
     /// connecting that took too long), `Server` (the reply is over the cap), and `Key` (a credential that no header
@@ -109,7 +111,17 @@ impl Http {
         let mut response = sent.map_err(|error| words::unsent(endpoint.host(), &error))?;
         let status = response.status().as_u16();
         let headers = self.headers(response.headers());
-        let body = self.body(endpoint.host(), &mut response).await?;
+        let body = match self.body(endpoint.host(), &mut response).await {
+            // These statuses say what to do by themselves, and a wait in the headers counts although the body is cut,
+            // or is not compressed as it says.
+            Err(failure) if status == 429 || status >= 500 => {
+                if matches!(failure.class, FailureClass::Timeout { .. }) {
+                    return Err(failure);
+                }
+                Bytes::new()
+            }
+            body => body?,
+        };
         Ok(HttpReply { status, headers, body })
     }
 

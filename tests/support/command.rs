@@ -36,6 +36,11 @@ impl Verify {
         Self::within(Arc::new(TempDir::new().unwrap()))
     }
 
+    /// A call in the directory of another one, which goes on owning it.
+    pub(crate) fn beside(running: &Running) -> Self {
+        running.again.again()
+    }
+
     fn within(directory: Arc<TempDir>) -> Self {
         let (arguments, variables, stdin) = (Vec::new(), Vec::new(), Vec::new());
         Self { directory, arguments, variables, stdin, ignored: None, patience: PATIENCE }
@@ -215,6 +220,21 @@ impl Running {
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
+    }
+
+    /// Its working directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.again.directory()
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    /// Another call in the same directory.
+    pub(crate) fn again(&self) -> Verify {
+        self.again.again()
     }
 
     /// Sends a signal by its name without `SIG`, as in `INT`.

@@ -110,6 +110,8 @@ enum Manner {
     Cut(usize),
     /// Close with nothing sent.
     Reset,
+    /// Send the body a byte at a time, with so long between two.
+    Drip(Duration),
     /// Never answer; the connection stays open until the client closes it.
     Never,
     /// The body is all that is sent.
@@ -191,6 +193,11 @@ impl Reply {
         self.body(body.to_string())
     }
 
+    /// The body as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     /// Replies only after so long.
     pub(crate) fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
@@ -200,6 +207,12 @@ impl Reply {
     /// Closes the connection after `bytes` bytes of the body.
     pub(crate) fn cut_body_after(mut self, bytes: usize) -> Self {
         self.manner = Manner::Cut(bytes);
+        self
+    }
+
+    /// Sends the body a byte at a time, with so long between two.
+    pub(crate) fn drip(mut self, pause: Duration) -> Self {
+        self.manner = Manner::Drip(pause);
         self
     }
 
@@ -218,6 +231,7 @@ impl Reply {
                 return false;
             }
             Manner::Whole => &self.body[..],
+            Manner::Drip(_) => &[],
             Manner::Cut(bytes) => &self.body[..bytes.min(self.body.len())],
         };
         let mut text = format!("HTTP/1.1 {} Scripted\r\n", self.status).into_bytes();
@@ -230,7 +244,17 @@ impl Reply {
         }
         text.extend_from_slice(format!("content-length: {}\r\n\r\n", self.body.len()).as_bytes());
         text.extend_from_slice(sent);
-        stream.write_all(&text).is_ok() && self.manner == Manner::Whole
+        let mut whole = stream.write_all(&text).is_ok();
+        if let Manner::Drip(pause) = self.manner {
+            for byte in &self.body {
+                thread::sleep(pause);
+                whole = whole && stream.write_all(&[*byte]).is_ok();
+                if !whole {
+                    break;
+                }
+            }
+        }
+        whole && matches!(self.manner, Manner::Whole | Manner::Drip(_))
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn init(folder: &Path, context: &Context) -> Result<u8, Failure> {
             .map_err(|error| failed(&path, &error))?;
         context.terminal.say(&printable(&format!("wrote {}", path.display())));
     }
-    let next = format!("verify run {}", quoted(&place("input.csv").display().to_string()));
+    let next = format!("verify run {}", quoted(place("input.csv")));
     let heard = context.terminal.data(&format!("next: {}\n", printable(&next)));
     Ok(if heard { 0 } else { 141 })
 }

@@ -112,6 +112,7 @@ pub(super) fn check(settings: &Settings) -> Result<Good, Failure> {
     }
     match (template, answers, codec) {
         (Some(template), Some(answers), Some(codec)) if problems.is_empty() => {
+            warnings.extend(cache_warning(settings, &sizes));
             let prompt_tokens = sizes.mean();
             Ok(Good { source, checked, template, answers, codec, columns, warnings, prompt_tokens })
         }
@@ -125,6 +126,9 @@ struct Sizes {
     rows: u64,
     rendered: u64,
     tokens: u64,
+    /// The first system prompt, and whether another row has another one.
+    system: Option<String>,
+    systems_differ: bool,
 }
 
 impl Sizes {
@@ -132,7 +136,8 @@ impl Sizes {
     const STEP: u64 = 64;
 
     fn new(model: &str) -> Self {
-        Self { counter: TokenCounter::by_ratio(model), rows: 0, rendered: 0, tokens: 0 }
+        let counter = TokenCounter::by_ratio(model);
+        Self { counter, rows: 0, rendered: 0, tokens: 0, system: None, systems_differ: false }
     }
 
     fn see(&mut self, template: &Template, row: &InputRow, header: Option<&Header>) {
@@ -144,12 +149,33 @@ impl Sizes {
             let system = prompt.system.as_deref().map_or(0, |text| self.counter.count(text));
             self.rendered += 1;
             self.tokens = self.tokens.saturating_add(system + self.counter.count(&prompt.user));
+            if self.rendered == 1 {
+                self.system = prompt.system;
+            } else {
+                self.systems_differ |= self.system != prompt.system;
+            }
         }
     }
 
     fn mean(&self) -> u64 {
         self.tokens / self.rendered.max(1)
     }
+}
+
+/// Why a cache that was asked for will not help.
+fn cache_warning(settings: &Settings, sizes: &Sizes) -> Option<String> {
+    if !settings.call.marks_cache() {
+        return None;
+    }
+    let why = match &sizes.system {
+        _ if sizes.systems_differ => {
+            "the system prompt differs from row to row: each row would pay for writing it, and none would read it; \
+             move what differs to the end of prompt.user"
+        }
+        Some(system) if !system.trim().is_empty() => return None,
+        _ => "it marks the system prompt, and there is none: nothing is cached",
+    };
+    Some(format!("prompt.cache: {why}"))
 }
 
 /// What can be done about malformed rows without mending them.

@@ -24,6 +24,7 @@ mod show;
 mod source;
 mod stand;
 mod status;
+mod stored_path;
 
 pub(crate) use context::Context;
 pub(crate) use dispatch::dispatch;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Reader, Schema};
+use crate::cli::commands::stored_path;
 use crate::dataset::Source;
 use crate::model::{
     AnswerSettings, BadRows, Encoding, Ensemble, InputFormat, InputPath, InputSettings, OutputFormat,
@@ -29,6 +30,7 @@ pub(super) struct Record {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct InputRecord {
+    #[serde(with = "stored_path")]
     file: std::path::PathBuf,
     shown_as: String,
     /// `jsonl`, or the delimiter of a CSV.

@@ -20,7 +20,9 @@ use crate::cli::signals::Watch;
 use crate::model::{CallSettings, InputRow, KeySettings, KeySource, RowResult, Settings};
 use crate::output::Target;
 use crate::report::{Cost, Exit, Input, Latency, Summary, printable};
-use crate::run::{Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, execute, stops};
+use crate::run::{
+    Choice, Credential, Credentials, EachRow, Ended, Hooks, Plan, Retry, RunError, execute, stops,
+};
 use crate::store::RunRecord;
 
 /// Runs the command. Returns the gate's exit code.
@@ -104,7 +106,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     let ended = execute(&plan, (sender, receiver), &clock, &mut observer, &mut hooks);
     watcher.finish();
     drop(watch);
-    let ended = ended?;
+    let ended = ended.inspect_err(|error| say_how_to_go_on(error, context, &command))?;
     if let Some(amount) = ended.forgiven {
         terminal.say(&format!("forgave ${amount} that requests without a reply may have cost"));
     }
@@ -123,6 +125,19 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
         pipeline.finish(&summary, context)?;
     }
     Ok(code)
+}
+
+fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
+    if let Some(config) = config.filter(|_| !args.quiet) {
+        context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
+    }
+}
+
+/// What a summary would say, of a run that was stopped too late to have one.
+fn say_how_to_go_on(error: &RunError, context: &Context, command: &str) {
+    if matches!(error, RunError::Interrupted(_)) {
+        context.terminal.say(&format!("continue  {}", printable(command)));
+    }
 }
 
 /// Says which run this is, and whose output it replaces.
@@ -144,12 +159,6 @@ fn greet(
             file.display(),
             run.id
         ));
-    }
-}
-
-fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Context) {
-    if let Some(config) = config.filter(|_| !args.quiet) {
-        context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
 }
 
@@ -303,7 +312,8 @@ fn summary(
     let minutes = ended.wall.as_secs_f64() / 60.0;
     #[expect(clippy::cast_precision_loss, reason = "a rate for people; counts are far below 2^53")]
     let rate = |count: u64| (minutes > 0.0 && count > 0).then(|| count as f64 / minutes);
-    let asks = ended.open > 0 || ended.exit.code == Failure::UNABLE;
+    // Where the output is not in its place, the same command puts it there, whether or not rows are left.
+    let asks = ended.open > 0 || matches!(ended.exit.code, Failure::UNABLE | 129 | 130 | 143);
     Summary {
         run: ended.run,
         execution: ended.execution.into(),

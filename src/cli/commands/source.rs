@@ -9,7 +9,7 @@ use crate::cli::args::JobArgs;
 use crate::cli::commands::Context;
 use crate::cli::failure::Failure;
 use crate::cli::settings::{ConfigFile, Invocation, Layers};
-use crate::dataset::{format_of, parse_ranges, spool};
+use crate::dataset::{format_of, parse_ranges, spool, sweep_spools};
 use crate::model::{BadRows, Encoding, InputFormat, InputPath, InputSettings, Ragged, Selection};
 
 /// The configuration that is named, or found beside the input, here or above.
@@ -116,20 +116,26 @@ fn selection(args: &JobArgs) -> Result<Selection, Failure> {
     Ok(args.pick.map_or(Selection::All, |count| Selection::Pick { count, seed: args.pick_seed }))
 }
 
+/// What the names of copies of standard input begin with while they are made.
+const INCOMING: &str = "spool-incoming-";
+
 /// Standard input as a file of the state folder, named by its content: the same content is the same job.
 fn spooled(state: &Path, now: WallTime) -> Result<PathBuf, Failure> {
     crate::store::prepare_folder(state)?;
     let failed = |what: &str, error: &std::io::Error| {
         Failure::unable(format!("cannot {what} standard input: {error}"))
     };
-    let incoming = state.join(format!("spool-incoming-{}-{}", std::process::id(), now.0));
-    spool(std::io::stdin().lock(), &incoming).map_err(|error| failed("spool", &error))?;
+    sweep_spools(state, INCOMING);
+    let incoming = state.join(format!("{INCOMING}{}-{}", std::process::id(), now.0));
+    let (_, held) = spool(std::io::stdin().lock(), &incoming).map_err(|error| failed("spool", &error))?;
     let digest = digest_of(&incoming).map_err(|error| failed("read the spooled", &error))?;
     let path = state.join(format!("spool-{}", &digest.to_hex()[..32]));
-    // The same content may be the input of a run that goes on: its file must not change under it.
-    let placed =
-        if path.exists() { std::fs::remove_file(&incoming) } else { std::fs::rename(&incoming, &path) };
+    // The same content may be the input of a run that goes on: its file must not change under it. One that is not
+    // what its name says was damaged.
+    let is_there = digest_of(&path).is_ok_and(|there| there == digest);
+    let placed = if is_there { std::fs::remove_file(&incoming) } else { std::fs::rename(&incoming, &path) };
     placed.map_err(|error| failed("keep", &error))?;
+    drop(held);
     Ok(path)
 }
 

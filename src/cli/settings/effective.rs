@@ -7,6 +7,7 @@ use crate::cli::settings::file::{ConfigFile, PRICE_MEMBERS};
 use crate::cli::settings::layers::{Layers, Raw};
 use crate::cli::settings::resolve::{Invocation, Resolved};
 use crate::model::{KeySettings, KeySource, Settings};
+use crate::provider::reads_like_a_credential;
 
 /// A key, its value, and where that came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -260,7 +261,7 @@ fn masked(name: &str, value: &Value) -> Value {
     }
 }
 
-/// A URL without its user, and with `***` for query values that are credentials by their names.
+/// A URL without its user, and with `***` for query values that read like credentials: it is shown beside the refusal.
 fn without_secrets(url: &str) -> String {
     let (base, query) = url.split_once('?').map_or((url, None), |(base, query)| (base, Some(query)));
     let base = match base.split_once("://") {
@@ -277,7 +278,9 @@ fn without_secrets(url: &str) -> String {
     let parts: Vec<String> = query
         .split('&')
         .map(|part| match part.split_once('=') {
-            Some((name, _)) if names_a_secret(name) => format!("{name}=***"),
+            Some((name, value)) if reads_like_a_credential(name, value) || names_a_secret(name) => {
+                format!("{name}=***")
+            }
             _ => part.to_owned(),
         })
         .collect();

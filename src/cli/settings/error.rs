@@ -45,14 +45,6 @@ pub(crate) enum SettingsError {
         /// What is wrong, and what would be right.
         problem: String,
     },
-    /// A key of a later version.
-    #[error("{origin}: `{key}` is not part of this version yet: leave it out")]
-    Reserved {
-        /// Where it was given.
-        origin: String,
-        /// The key.
-        key: String,
-    },
     /// Something is missing, or two things exclude one another.
     #[error("{0}")]
     Conflict(String),

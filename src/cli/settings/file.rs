@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use crate::cli::keys::{KEYS, RESERVED};
+use crate::cli::keys::KEYS;
 use crate::cli::settings::error::SettingsError;
 use crate::cli::settings::layers::{Origin, Raw};
 
@@ -184,7 +184,6 @@ impl ConfigFile {
 fn all_names() -> Vec<String> {
     KEYS.iter()
         .map(|key| key.id)
-        .chain(RESERVED.iter().map(|key| key.id))
         .chain(WHOLE)
         .chain(PRICE_MEMBERS)
         .map(str::to_owned)

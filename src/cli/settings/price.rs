@@ -1,6 +1,7 @@
 //! What tokens cost.
 
 use rust_decimal::Decimal;
+use serde_json::Value;
 
 use crate::cli::settings::error::SettingsError;
 use crate::cli::settings::file::PRICE_MEMBERS;
@@ -17,9 +18,23 @@ pub(super) fn price(
     invocation: &Invocation,
     call: &CallSettings,
 ) -> Result<Option<Price>, SettingsError> {
-    let tier = call.extra.get("service_tier").and_then(serde_json::Value::as_str);
+    let tier = call.extra.get("service_tier").and_then(Value::as_str);
     let price = model_price(layers, invocation, &call.model)?;
+    let price = price.map(|price| price.keeping_long(call.extra.values().any(keeps_long)));
     Ok(price.and_then(|price| price.asking(tier.map_or(ServiceTier::Standard, ServiceTier::from_word))))
+}
+
+/// Whether a member of the request asks a cache to keep what is written to it for longer than providers do by
+/// themselves: 5 minutes, or 30.
+fn keeps_long(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(name, value)| match (name.as_str(), value.as_str()) {
+            ("ttl", Some(time)) => !matches!(time, "5m" | "30m"),
+            _ => keeps_long(value),
+        }),
+        Value::Array(items) => items.iter().any(keeps_long),
+        _ => false,
+    }
 }
 
 fn model_price(

@@ -7,12 +7,12 @@ use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Value};
 
 use crate::base::Money;
-use crate::cli::keys::{KEYS, RESERVED};
+use crate::cli::keys::KEYS;
 use crate::cli::settings::answer::answer;
 use crate::cli::settings::error::SettingsError;
 use crate::cli::settings::file::closest;
 use crate::cli::settings::keys::keys;
-use crate::cli::settings::layers::{Layers, Origin, Raw};
+use crate::cli::settings::layers::{Layers, Raw};
 use crate::cli::settings::price::price;
 use crate::cli::settings::values::{Given, bad, shown};
 use crate::cli::settings::wrong::Wrong;
@@ -59,7 +59,7 @@ pub(crate) struct Resolved {
 /// # Errors
 /// Every mistake in a name, a value or a combination, listed together: all of them end with exit code 2.
 pub(crate) fn resolve(layers: &Layers, invocation: &Invocation) -> Result<Resolved, Vec<SettingsError>> {
-    let mut wrong = Wrong(refused(layers));
+    let mut wrong = Wrong(Vec::new());
     let warnings = unknown_variables(layers);
     let mut input = invocation.input.clone();
     input.id_column = wrong.unless(layers.text("input.id")).flatten().map(|given| given.value);
@@ -98,35 +98,10 @@ fn unpriced(model: &str) -> SettingsError {
     ))
 }
 
-/// Values of a later version, which are refused rather than ignored.
-fn refused(layers: &Layers) -> Vec<SettingsError> {
-    let mut errors = Vec::new();
-    for reserved in RESERVED {
-        let variable = format!("VERIFY_{}", reserved.id.replace('.', "_").to_ascii_uppercase());
-        let in_environment = layers
-            .variables()
-            .find(|(name, _)| *name == variable)
-            .map(|(_, value)| (Origin::Variable(variable.clone()), Raw::Text(value.to_owned())));
-        for (origin, raw) in in_environment.into_iter().chain(layers.in_file(reserved.id)) {
-            let text = match &raw {
-                Raw::Text(text) | Raw::Number(text) => text.clone(),
-                Raw::Switch(value) => value.to_string(),
-                other @ Raw::Json(_) => shown(other),
-            };
-            if !reserved.neutral.contains(&text.as_str()) {
-                let key = reserved.id.to_owned();
-                errors.push(SettingsError::Reserved { origin: origin.to_string(), key });
-            }
-        }
-    }
-    errors
-}
-
 fn unknown_variables(layers: &Layers) -> Vec<String> {
     let known: Vec<String> = KEYS
         .iter()
         .map(crate::cli::keys::Key::variable)
-        .chain(RESERVED.iter().map(|key| format!("VERIFY_{}", key.id.replace('.', "_").to_ascii_uppercase())))
         .chain(["VERIFY_CONFIG", "VERIFY_STATE"].map(str::to_owned))
         .collect();
     layers
@@ -155,6 +130,7 @@ fn call(layers: &Layers, wrong: &mut Wrong) -> Option<CallSettings> {
     let structured = wrong.given(layers.choice("answer.structured", &forms), Structured::Auto);
     let max_output_tokens = wrong.unless(layers.integer("answer.max_output_tokens", 1, u64::MAX)).flatten();
     let extra = wrong.unless(extra(layers)).unwrap_or_default();
+    let cache = wrong.unless(layers.switch("prompt.cache", false)).unwrap_or(false);
     let (provider, model) = wrong.unless(provider(layers))?;
     let place = wrong.unless(place(layers, provider))?;
     let usual = if PriceTable::built_in().reasons(&model) { 16_000 } else { 1_024 };
@@ -167,6 +143,7 @@ fn call(layers: &Layers, wrong: &mut Wrong) -> Option<CallSettings> {
         structured,
         mock_seed: sampling.seed.filter(|_| provider == ProviderKind::Mock).map_or(0, i64::cast_unsigned),
         sampling,
+        cache,
         extra,
     })
 }

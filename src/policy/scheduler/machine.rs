@@ -35,6 +35,10 @@ pub struct Scheduler {
     pub(super) pace: Pace,
     pub(super) paced: HashMap<Ticket, u64>,
     pub(super) budget: Option<Budget>,
+    /// What the request that ended last has not cost of its bound, with its row; and the same of each attempt that is not
+    /// in the store yet, the oldest first.
+    pub(super) unspent: (u64, Claim),
+    pub(super) kept_back: VecDeque<(u64, Claim)>,
     /// What each request in flight may cost.
     pub(super) bounds: HashMap<Ticket, Money>,
     /// The ceiling that ended the asking.
@@ -78,6 +82,8 @@ impl Scheduler {
             budget: config
                 .budget
                 .map(|budget| Budget::new(budget, Claim::of(Money::ZERO, u64::from(config.concurrency) * 4))),
+            unspent: (0, Claim::default()),
+            kept_back: VecDeque::new(),
             bounds: HashMap::new(),
             broke: None,
             short: None,

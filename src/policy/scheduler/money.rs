@@ -1,7 +1,7 @@
 //! What the ceiling lets go.
 
 use crate::base::Money;
-use crate::policy::budget::{Ceiling, Claim, Settlement};
+use crate::policy::budget::{Budget, Ceiling, Claim, Settlement};
 use crate::policy::consensus::SampleState;
 use crate::policy::scheduler::machine::Scheduler;
 use crate::policy::scheduler::plan::{Halt, Notice};
@@ -17,7 +17,7 @@ impl Scheduler {
         let Err(ceiling) = self.room_for(first) else { return Some(first) };
         let begun = |unit: &UnitId| self.rows.get(&unit.0).is_some_and(|row| row.held.is_some());
         let other = self.ready.iter().copied().find(|unit| begun(unit) && self.room_for(*unit).is_ok());
-        if other.is_none() && self.in_flight == 0 && self.timers.is_empty() {
+        if other.is_none() && self.in_flight == 0 && self.timers.is_empty() && self.kept_back.is_empty() {
             self.give_up(first, ceiling);
             // One row less: the next lowest may fit, or fail to in its turn.
             return if self.broke.is_some() { None } else { self.affordable(None) };
@@ -71,18 +71,43 @@ impl Scheduler {
 
     /// What a request has not cost stays with its row, for a retry or a repair, until the row ends.
     pub(super) fn keep_leftover(&mut self, number: u64, bound: Money, settlement: Settlement) {
-        let leftover = match settlement {
-            Settlement::NotSent => Claim::of(bound, 1),
-            Settlement::Replied(cost) => {
-                Claim { money: bound, calls: 0 }.beyond(Claim { money: cost, calls: 0 })
-            }
-            Settlement::Lost => return,
-        };
+        let leftover = Budget::unspent(bound, settlement);
+        self.unspent = (number, leftover);
         if let (Some(budget), Some(row)) = (&mut self.budget, self.rows.get_mut(&number))
             && let Some(held) = &mut row.held
         {
             budget.hold(leftover);
             *held = held.plus(leftover);
+        }
+    }
+
+    /// An attempt has come and is not in the store yet. Until [`Scheduler::on_kept`] it holds its slot, so that a
+    /// process that is killed loses no more than what a server can have in flight; and what it has not cost of its bound
+    /// is kept back, also from its own row, because its bound is all that another execution would know of it.
+    pub fn on_unkept(&mut self) {
+        self.unkept = self.unkept.saturating_add(1);
+        let (number, claim) = std::mem::take(&mut self.unspent);
+        let Some(budget) = &mut self.budget else { return };
+        if let Some(held) = self.rows.get_mut(&number).and_then(|row| row.held.as_mut()) {
+            budget.release(claim);
+            *held = held.beyond(claim);
+        }
+        budget.keep_back(claim);
+        self.kept_back.push_back((number, claim));
+    }
+
+    /// So many attempts are in the store, in the order in which they came.
+    pub fn on_kept(&mut self, attempts: u32) {
+        self.unkept = self.unkept.saturating_sub(attempts);
+        for _ in 0..attempts {
+            let (Some(budget), Some((number, claim))) = (&mut self.budget, self.kept_back.pop_front()) else {
+                break;
+            };
+            budget.on_kept(claim);
+            if let Some(held) = self.rows.get_mut(&number).and_then(|row| row.held.as_mut()) {
+                budget.hold(claim);
+                *held = held.plus(claim);
+            }
         }
     }
 
@@ -103,7 +128,7 @@ impl Scheduler {
             Some(held) => Claim::of(self.bound_of(unit).unwrap_or_default(), 1).beyond(held),
             None => self.admission(unit.0),
         };
-        let left = self.budget.as_ref().map(crate::policy::budget::Budget::left).unwrap_or_default();
+        let left = self.budget.as_ref().map(Budget::left).unwrap_or_default();
         let halt = Halt::Ceiling { which, needed, left };
         if held.is_some() {
             self.skip(unit.0);

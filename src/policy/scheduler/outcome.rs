@@ -94,17 +94,6 @@ impl Scheduler {
         self.rule(now, ticket, Ending::Abandoned, Next::Ready)
     }
 
-    /// An attempt has come and is not in the store yet. Until [`Scheduler::on_kept`] it holds its slot, so that a
-    /// process that is killed loses no more than what a server can have in flight.
-    pub fn on_unkept(&mut self) {
-        self.unkept = self.unkept.saturating_add(1);
-    }
-
-    /// So many attempts are in the store.
-    pub fn on_kept(&mut self, attempts: u32) {
-        self.unkept = self.unkept.saturating_sub(attempts);
-    }
-
     fn on_valid(&mut self, key: usize, ticket: Ticket, vote: Vote) -> Ruling {
         self.content(key);
         let source = AttemptKey::new(self.config.run, ticket).ok();

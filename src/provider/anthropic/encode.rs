@@ -20,6 +20,8 @@ const CONFIG: &str = "output_config";
 const TOOL_CHOICE: &str = "tool_choice";
 /// The name under which a refusal speaks of the effort.
 const EFFORT: &str = "effort";
+/// The mark at the end of what the provider's prompt cache is to keep.
+pub(super) const CACHE: &str = "cache_control";
 
 /// A request in all parts that rows share, each already JSON text.
 #[derive(Debug)]
@@ -37,6 +39,9 @@ pub(crate) struct AnthropicRequest {
     choices: [Vec<u8>; 2],
     /// Whether the model takes a tool that it must call.
     forces_tools: bool,
+    /// Whether the system prompt is marked for the cache. What stands before it in the provider's order, the tools, is
+    /// kept with it.
+    cache: bool,
     /// `extra`, and the end of the body.
     tail: Vec<u8>,
     /// The forms of structured output.
@@ -113,6 +118,7 @@ impl AnthropicRequest {
                 choice(json!({ "type": "auto", "disable_parallel_tool_use": true })),
             ],
             forces_tools,
+            cache: call.cache,
             tail,
             ladder,
         })
@@ -135,8 +141,15 @@ impl AnthropicRequest {
         // A system prompt without text is refused.
         let system = prompt.system.as_deref().filter(|system| !system.trim().is_empty()).unwrap_or_default();
         if !(system.is_empty() && addition.is_empty()) {
+            let marked = self.marks(learned);
             body.extend_from_slice(br#","system":"#);
+            if marked {
+                body.extend_from_slice(br#"[{"type":"text","text":"#);
+            }
             push_with(&mut body, system, addition);
+            if marked {
+                body.extend_from_slice(br#","cache_control":{"type":"ephemeral"}}]"#);
+            }
         }
         body.extend_from_slice(br#","messages":[{"role":"user","content":"#);
         push_text(&mut body, &prompt.user);
@@ -174,7 +187,8 @@ impl AnthropicRequest {
     /// What of a request that was encoded with `learned` a server might refuse.
     pub(crate) fn sent(&self, learned: &Learned) -> Sent {
         let effort = self.config.has_effort.then_some(EFFORT);
-        let optional = self.optional.iter().map(|(name, _)| *name).chain(effort);
+        let mark = self.cache.then_some(CACHE);
+        let optional = self.optional.iter().map(|(name, _)| *name).chain(effort).chain(mark);
         let weaker = self.ladder.weaker(learned);
         let calls = self.form(learned) == Some(Structured::Tool) && !self.tools.is_empty();
         Sent {
@@ -183,6 +197,11 @@ impl AnthropicRequest {
             optional: optional.filter(|name| !is_dropped(learned, name)).collect(),
             ..Sent::default()
         }
+    }
+
+    /// Whether the system prompt is marked for the cache.
+    fn marks(&self, learned: &Learned) -> bool {
+        self.cache && !is_dropped(learned, CACHE)
     }
 
     /// Whether a tool that is sent must be called.

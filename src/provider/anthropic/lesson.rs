@@ -1,6 +1,7 @@
 //! What a refusal teaches.
 
 use crate::model::{Lesson, Structured};
+use crate::provider::anthropic::encode::CACHE;
 use crate::provider::errors::ServerError;
 use crate::provider::quirks::{Sent, refused_parameter};
 
@@ -12,7 +13,18 @@ pub(super) fn lesson(error: &ServerError, form: Option<Structured>, sent: &Sent)
     {
         return Some(weaker.clone());
     }
+    if sent.optional.contains(&CACHE) && wants_plain_system(error.lower()) {
+        return Some(Lesson::DropParameter(CACHE.to_owned()));
+    }
     refused_parameter(error, sent)
+}
+
+/// Whether a sentence says that the system prompt must be a text: what is marked for the cache is a list of blocks.
+fn wants_plain_system(text: &str) -> bool {
+    text.contains("system")
+        && ["valid string", "must be a string", "expected a string", "expected string"]
+            .iter()
+            .any(|words| text.contains(words))
 }
 
 /// Whether a sentence is about the form that was sent, as in `output_config.format.schema: For 'integer' type,
@@ -66,6 +78,21 @@ mod tests {
         let alone = Sent { weaker: None, tool_choice: true, ..sent() };
         let dropped = Some(Lesson::DropParameter("tool_choice".to_owned()));
         assert_eq!(lesson(&forced, Some(Structured::Tool), &alone), dropped);
+    }
+
+    #[test]
+    fn a_refused_mark_of_the_cache_is_left_out() {
+        let marked = Sent { optional: vec!["temperature", CACHE], ..sent() };
+        for message in [
+            "system.0.cache_control: Extra inputs are not permitted",
+            "system: Input should be a valid string",
+        ] {
+            let dropped = Some(Lesson::DropParameter(CACHE.to_owned()));
+            assert_eq!(lesson(&error(message), None, &marked), dropped, "{message}");
+            assert_eq!(lesson(&error(message), None, &sent()), None, "{message}");
+        }
+        let many = error("A maximum of 4 blocks with cache_control may be provided. Found 5.");
+        assert_eq!(lesson(&many, None, &marked), None);
     }
 
     #[test]

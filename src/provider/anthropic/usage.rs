@@ -6,15 +6,63 @@ use crate::model::Usage;
 use crate::provider::count::number;
 
 /// The usage in a body; `None` if it is missing or all zero. The three input counts are disjoint here: what was read
-/// from the cache and what was written to it are not part of `input_tokens`. Output includes thinking.
+/// from the cache and what was written to it are not part of `input_tokens`. What was written is told by how long the
+/// cache keeps it, too; a server that tells only that says no other sum. Output includes thinking.
 pub(super) fn read(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;
     let count = |name: &str| usage.get(name).and_then(number).unwrap_or(0);
-    let (cached_input, cache_write) =
-        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let kept = |name: &str| {
+        usage.get("cache_creation").and_then(|kept| kept.get(name)).and_then(number).unwrap_or(0)
+    };
+    let (short, long) = (kept("ephemeral_5m_input_tokens"), kept("ephemeral_1h_input_tokens"));
+    let cached_input = count("cache_read_input_tokens");
+    let cache_write = count("cache_creation_input_tokens").max(short.saturating_add(long));
     let input = count("input_tokens").saturating_add(cached_input).saturating_add(cache_write);
     let output = count("output_tokens");
     let thinking = usage.pointer("/output_tokens_details/thinking_tokens").and_then(number).unwrap_or(0);
-    let usage = Usage { input, cached_input, cache_write, output, reasoning: thinking.min(output) };
+    let reasoning = thinking.min(output);
+    let usage = Usage { input, cached_input, cache_write, cache_write_long: long, output, reasoning };
     (input > 0 || output > 0).then_some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_and_written_stands_beside_the_input() {
+        let counts = |usage: &Value| {
+            let usage = read(&json!({ "usage": usage })).unwrap();
+            [usage.input, usage.cached_input, usage.cache_write, usage.cache_write_long, usage.output]
+        };
+        for (usage, expected) in [
+            (json!({ "input_tokens": 100, "output_tokens": 5 }), [100, 0, 0, 0, 5]),
+            (
+                json!({ "input_tokens": 100, "cache_read_input_tokens": 2000, "output_tokens": 5 }),
+                [2100, 2000, 0, 0, 5],
+            ),
+            (
+                json!({ "input_tokens": 100, "cache_creation_input_tokens": 1500, "output_tokens": 5 }),
+                [1600, 0, 1500, 0, 5],
+            ),
+            (
+                json!({ "input_tokens": 100, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 1500,
+                    "cache_creation": { "ephemeral_5m_input_tokens": 500, "ephemeral_1h_input_tokens": 1000 },
+                    "output_tokens": 5 }),
+                [1630, 30, 1500, 1000, 5],
+            ),
+            (
+                json!({ "input_tokens": 1, "cache_creation": { "ephemeral_1h_input_tokens": 7 } }),
+                [8, 0, 7, 7, 0],
+            ),
+            (
+                json!({ "input_tokens": 1, "cache_creation_input_tokens": 7, "cache_creation": null }),
+                [8, 0, 7, 0, 0],
+            ),
+        ] {
+            assert_eq!(counts(&usage), expected, "{usage}");
+        }
+    }
 }

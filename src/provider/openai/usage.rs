@@ -34,7 +34,8 @@ pub(super) fn of(usage: &Value) -> Option<Usage> {
     let output = if apart { output.saturating_add(reasoning) } else { output };
     let cached_input = part(INPUT, "cached_tokens").or(hits).unwrap_or(0).min(input);
     let cache_write = part(INPUT, "cache_write_tokens").unwrap_or(0).min(input - cached_input);
-    let usage = Usage { input, cached_input, cache_write, output, reasoning: reasoning.min(output) };
+    let reasoning = reasoning.min(output);
+    let usage = Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() };
     (input > 0 || output > 0).then_some(usage)
 }
 

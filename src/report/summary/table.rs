@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::base::Money;
 use crate::model::{Reason, Status};
 use crate::report::layout::{Paint, push_hanging};
-use crate::report::measure::{counted, grouped, latency_text, money_text, rate_text};
+use crate::report::measure::{counted, grouped, latency_text, rate_text};
 use crate::report::{Cost, FailureGroup, FailureGroups, Summary, hint, printable};
 
 /// Messages shown for one reason.
@@ -283,6 +283,11 @@ fn tokens_text(summary: &Summary) -> String {
         let _ = write!(text, " ({} of it cached)", grouped(tokens.cached_input));
     }
     let _ = write!(text, ", {} output", grouped(tokens.output));
+    let asked = summary.status.total() - summary.status.skipped;
+    if let Some(mean) = tokens.input.saturating_add(tokens.output).checked_div(asked).filter(|mean| *mean > 0)
+    {
+        let _ = write!(text, "; {} a row", grouped(mean));
+    }
     text
 }
 
@@ -299,10 +304,7 @@ fn cost_text(cost: &Cost, passes: u64, attempts: u64) -> String {
     if attempts == 0 && spent == Money::ZERO {
         text.push_str("$0");
     } else {
-        let estimated = cost.estimated.unwrap_or_default();
-        let exact = Money::from_pico(spent.pico().saturating_sub(estimated.pico()));
-        let _ =
-            write!(text, "${exact} exact, ${estimated} estimated, {} possible", money_text(cost.possible));
+        text.push_str(&cost.parts_text());
         if let Some(share) = cost.per_pass(passes) {
             let _ = write!(text, "; ${share}/pass");
         }

@@ -132,7 +132,7 @@ products.csv: 1,000 rows in 2m 5s
   skipped       0
 
   requests  1,012 sent, 12 retries, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 960 a row
   cost      $0.1234 exact, $0 estimated, $0 possible; $0.0001234/pass
   time      2m 5s, 479 rows/min, 485 requests/min
   latency   p50 812ms, p95 2.4s
@@ -178,7 +178,7 @@ To look at
              run again, which asks these rows only
 
   requests  1,012 sent, 12 retries, 1 repair, 5 throttled; 20 answers replayed
-  tokens    900,000 input (10,000 of it cached), 60,000 output
+  tokens    900,000 input (10,000 of it cached), 60,000 output; 960 a row
   cost      $0.123 exact, $0.0004 estimated, $0.02 possible; $0.000129895/pass;
             ceiling $5
   time      2m 5s, 479 rows/min, 485 requests/min
@@ -209,7 +209,7 @@ To look at
        hint: the run was interrupted: the same command continues
 
   requests  9 sent, 1 retry, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 120,000 a row
   cost      $0.1234 exact, $0 estimated, $0 possible; $0.017628571/pass
   time      2m 5s for 5 rows and 1 request of execution 2, 479 rows/min, 485
             requests/min
@@ -237,7 +237,7 @@ products.csv: 3 rows in 2m 5s
   skipped   0
 
   requests  1,012 sent, 12 retries, 0 throttled
-  tokens    900,000 input, 60,000 output
+  tokens    900,000 input, 60,000 output; 320,000 a row
   cost      unknown: the model has no price; set one with --price
             'input=1,output=4'
   time      2m 5s

@@ -213,7 +213,7 @@ fn facts_are_kept_and_replaced() {
     let (_dir, store) = store();
     assert_eq!(store.learned("e", "m").unwrap(), Learned::default());
     assert!(!store.answered("e", "m", "a").unwrap());
-    assert_eq!(store.key_wait("e", "a").unwrap(), None);
+    assert_eq!(store.key_wait("e", "a", WallTime(9)).unwrap(), None);
     let writer = Writer::start(&store, silent()).unwrap();
     let learned =
         Learned { structured_steps: 1, swap_length_parameter: true, dropped: vec!["seed".to_owned()] };
@@ -225,7 +225,8 @@ fn facts_are_kept_and_replaced() {
         let answered = Entry::Answered { endpoint: text("e"), model: text("m"), key_label: text("a") };
         writer.push(None, answered);
     }
-    let wait = |label, until| Entry::KeyWait { endpoint: text("e"), key_label: text(label), until };
+    let noted = WallTime(3);
+    let wait = |label, until| Entry::KeyWait { endpoint: text("e"), key_label: text(label), noted, until };
     for (label, until) in [("a", Some(5)), ("a", Some(9)), ("b", Some(5)), ("b", None)] {
         writer.push(None, wait(label, until.map(WallTime)));
     }
@@ -237,8 +238,9 @@ fn facts_are_kept_and_replaced() {
     assert_eq!(store.learned("e", "m").unwrap(), learned);
     assert_eq!(store.learned("e", "other").unwrap(), Learned::default());
     assert!(store.answered("e", "m", "a").unwrap() && !store.answered("e", "m", "b").unwrap());
-    assert_eq!(store.key_wait("e", "a").unwrap(), Some(WallTime(9)));
-    assert_eq!(store.key_wait("e", "b").unwrap(), None);
+    assert_eq!(store.key_wait("e", "a", noted).unwrap(), Some(WallTime(9)));
+    assert_eq!(store.key_wait("e", "a", WallTime(2)).unwrap(), None, "the clock was set back");
+    assert_eq!(store.key_wait("e", "b", noted).unwrap(), None);
     assert_eq!(store.find_run("last").unwrap().progress.as_deref(), Some("{\"done\":3}"));
 }
 

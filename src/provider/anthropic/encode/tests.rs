@@ -11,6 +11,7 @@ fn call(model: &str) -> CallSettings {
         structured: Structured::Auto,
         sampling: Sampling::default(),
         extra: Map::new(),
+        cache: false,
         mock_seed: 0,
     }
 }
@@ -208,4 +209,27 @@ proptest::proptest! {
             proptest::prop_assert!(body["system"].as_str().unwrap().starts_with(&system));
         }
     }
+}
+
+#[test]
+fn the_system_prompt_is_marked_for_the_cache() {
+    let mark = json!({ "type": "ephemeral" });
+    let cached = |structured| CallSettings { cache: true, structured, ..call("m") };
+    let plain = body(&cached(Structured::Auto), Some(&schema()), &steps(0));
+    assert_eq!(plain["system"], json!([{ "type": "text", "text": "Be \"brief\".", "cache_control": mark }]));
+    // What we add to the system prompt is the same for all rows too.
+    let told = body(&cached(Structured::Prompt), Some(&schema()), &steps(0));
+    assert!(told["system"][0]["text"].as_str().unwrap().ends_with(&schema().to_string()));
+    assert_eq!(told["system"][0]["cache_control"], mark);
+    assert_eq!(told["system"].as_array().unwrap().len(), 1);
+
+    let request = AnthropicRequest::new(&cached(Structured::Auto), None).unwrap();
+    let none = Prompt { system: None, ..prompt() };
+    let bare: Value = serde_json::from_slice(&request.encode(&none, &steps(0), None)).unwrap();
+    assert!(bare.get("system").is_none());
+
+    let dropped = Learned { dropped: vec![CACHE.to_owned()], ..Learned::default() };
+    assert_eq!(body(&cached(Structured::Auto), None, &dropped)["system"], "Be \"brief\".");
+    assert_eq!(request.sent(&steps(0)).optional, [CACHE]);
+    assert!(request.sent(&dropped).optional.is_empty());
 }

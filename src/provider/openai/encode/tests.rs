@@ -13,6 +13,7 @@ fn call() -> CallSettings {
         structured: Structured::Auto,
         sampling: Sampling::default(),
         extra: serde_json::Map::new(),
+        cache: false,
         mock_seed: 0,
     }
 }
