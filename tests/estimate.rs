@@ -320,3 +320,29 @@ fn models_are_listed_and_shown_with_the_source_of_their_price() {
     let unknown = one("gpt-5.4-mimi").expect_code(2).stderr;
     assert!(unknown.contains("did you mean `gpt-5.4-mini`"), "{unknown}");
 }
+
+#[test]
+fn what_requests_ask_for_multiplies_the_price() {
+    let input = |model: &str, extra: &str, flags: &[&str]| {
+        let config = format!("[request]\nextra = {{ {extra} }}\n");
+        let check = Verify::new().file("in.jsonl", "{\"text\":\"a\"}\n").config(&config);
+        let check = check.args(["check", "in.jsonl", "--prompt", "{{ text }}", "--model", model]);
+        let told = check.args(flags.iter().copied()).args(["--format", "json"]).run().expect_code(0).json();
+        let values = told["values"].as_array().unwrap().clone();
+        values.into_iter().find(|value| value["key"] == "price.input").unwrap()["value"].clone()
+    };
+    let opus = |extra: &str| input("claude-opus-4-8", extra, &[]);
+    assert_eq!(opus(""), json!(5));
+    assert_eq!(opus("speed = \"fast\""), json!(10));
+    assert_eq!(opus("inference_geo = \"us\""), json!(5.5));
+    assert_eq!(opus("speed = \"fast\", inference_geo = \"us\""), json!(11));
+    assert_eq!(opus("speed = \"standard\", inference_geo = \"global\""), json!(5));
+    // What the table does not know is unknown.
+    assert_eq!(opus("inference_geo = \"moon\""), Value::Null);
+    assert_eq!(input("claude-haiku-5-5", "speed = \"fast\"", &[]), Value::Null);
+    // A price that somebody sets is what it is.
+    assert_eq!(input("claude-opus-4-8", "speed = \"fast\"", &["--price", "input=3,output=4"]), json!(3));
+    let eu = ["--base-url", "https://eu.api.openai.com/v1"];
+    assert_eq!(input("gpt-5.4-mini", "", &eu), json!(0.825));
+    assert_eq!(input("gpt-4o", "", &eu), json!(2.5));
+}

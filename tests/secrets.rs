@@ -307,6 +307,22 @@ fn no_echo_of_a_key_is_in_any_file_or_on_any_screen() {
 }
 
 #[test]
+fn keys_that_are_refused_are_told_by_their_labels() {
+    let provider = Provider::start(|call| {
+        let told = format!("Incorrect API key provided: {}, {}", call.key, percent(&call.key));
+        Reply::error(401, "invalid_api_key", &told).header("www-authenticate", &call.key)
+    });
+    let verify = job(&provider, "openai", 5);
+    let run = ["run", "in.jsonl", "--log", "run.log", "--summary", "s.json", "-v"];
+    let outcome = with_keys(verify.again().args(run)).run().expect_code(6);
+    assert_eq!(provider.count(), 3);
+    for label in ["one", "two", "three"] {
+        assert!(outcome.stderr.contains(&format!("key {label} is out")), "{}", outcome.stderr);
+    }
+    none_in(&everything(&verify, &[outcome]));
+}
+
+#[test]
 fn a_kill_leaves_no_key_behind_and_nothing_for_others_to_read() {
     let provider = Provider::start(|call| match call.row {
         // Not the end of all keys, and something that never comes.

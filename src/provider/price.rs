@@ -103,6 +103,25 @@ impl Price {
         Self { keeps_long, ..self }
     }
 
+    /// This price with every rate multiplied; half up below 10^-12 USD.
+    #[must_use]
+    pub fn times(self, by: Decimal) -> Self {
+        let tier = |tier: TierRates| TierRates {
+            rates: tier.rates.times(by),
+            long: tier.long.map(|long| long.times(by)),
+        };
+        Self {
+            rates: self.rates.times(by),
+            long_context: self.long_context.map(|long| LongContext { rates: long.rates.times(by), ..long }),
+            tiers: self.tiers.map(|tiers| Tiers {
+                batch: tiers.batch.map(tier),
+                flex: tiers.flex.map(tier),
+                priority: tiers.priority.map(tier),
+            }),
+            ..self
+        }
+    }
+
     /// The rates of a request in a tier with so many input tokens; `None` if the tier has no known price.
     pub fn rates_of(&self, tier: ServiceTier, input: u64) -> Option<Rates> {
         let long = self.long_context.as_ref().filter(|long| input > long.above).map(|long| &long.rates);
@@ -120,6 +139,21 @@ impl Price {
 }
 
 impl Rates {
+    fn times(self, by: Decimal) -> Self {
+        let rate = |rate: Money| {
+            let units = (Decimal::from(rate.pico()) * by)
+                .round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
+            Money::from_pico(units.to_i64().unwrap_or(i64::MAX))
+        };
+        Self {
+            input: rate(self.input),
+            cached_input: self.cached_input.map(rate),
+            cache_write: self.cache_write.map(rate),
+            cache_write_long: self.cache_write_long.map(rate),
+            output: rate(self.output),
+        }
+    }
+
     /// These rates, changed as `from` is changed by becoming `to`; half up below 10^-12 USD.
     fn scaled(&self, from: &Self, to: &Self) -> Self {
         let input = |rate: Money| scale(rate, from.input, to.input);

@@ -22,6 +22,7 @@ struct Entry {
     reasons: bool,
     forces_tools: bool,
     cache_min: Option<u64>,
+    multipliers: HashMap<String, Decimal>,
 }
 
 /// The table as it comes with the program.
@@ -61,6 +62,12 @@ impl PriceTable {
                 reasons: model.supports_reasoning,
                 forces_tools: model.supports_forced_tool_use != Some(false),
                 cache_min: model.cache_min_tokens,
+                multipliers: model
+                    .multipliers
+                    .iter()
+                    .chain(&model.regional_uplift)
+                    .filter_map(|(name, by)| Some((name.clone(), decimal(by)?)))
+                    .collect(),
             };
             Some((model.id, entry))
         });
@@ -80,6 +87,11 @@ impl PriceTable {
     /// The fewest tokens of a prompt's beginning that the model's provider keeps in a cache, where that is known.
     pub fn cache_min(&self, model: &str) -> Option<u64> {
         self.find(model)?.cache_min
+    }
+
+    /// What multiplies the model's price for requests that ask for this: a place of processing, or a speed.
+    pub fn multiplier(&self, model: &str, name: &str) -> Option<Decimal> {
+        self.find(model)?.multipliers.get(name).copied()
     }
 
     /// Whether the model takes a tool that it must call; what is not known is taken to be so.
@@ -143,6 +155,10 @@ struct Model {
     supports_reasoning: bool,
     supports_forced_tool_use: Option<bool>,
     cache_min_tokens: Option<u64>,
+    #[serde(default)]
+    multipliers: HashMap<String, serde_json::Number>,
+    #[serde(default)]
+    regional_uplift: HashMap<String, serde_json::Number>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -171,11 +187,7 @@ impl RawRates {
     /// The rates. Where the table tells no price of what a cache keeps longer, it is to that of other writes as it is
     /// in the ordinary rates, `base`.
     fn read(&self, base: Option<&Rates>) -> Option<Rates> {
-        let rate = |number: &serde_json::Number| {
-            let text = number.to_string();
-            let decimal = Decimal::from_str_exact(&text).or_else(|_| Decimal::from_scientific(&text)).ok()?;
-            per_token("table", decimal).ok()
-        };
+        let rate = |number: &serde_json::Number| per_token("table", decimal(number)?).ok();
         let optional = |number: &Option<serde_json::Number>| number.as_ref().and_then(rate);
         let cache_write = optional(&self.cache_write);
         let told = self.cache_write_long.as_ref().and_then(|long| rate(&long.price));
@@ -191,6 +203,11 @@ impl RawRates {
             output: rate(&self.output)?,
         })
     }
+}
+
+fn decimal(number: &serde_json::Number) -> Option<Decimal> {
+    let text = number.to_string();
+    Decimal::from_str_exact(&text).or_else(|_| Decimal::from_scientific(&text)).ok()
 }
 
 #[cfg(test)]
@@ -212,6 +229,9 @@ mod tests {
             assert_eq!(entry.price.rates.cache_write.is_some(), model["cache_write"].is_number());
             assert_eq!(entry.price.rates.cache_write_long.is_some(), model["cache_write_long"].is_object());
             assert_eq!(entry.cache_min.is_some(), model["cache_min_tokens"].is_number());
+            let listed = [&model["multipliers"], &model["regional_uplift"]];
+            let listed: usize = listed.iter().filter_map(|all| Some(all.as_object()?.len())).sum();
+            assert_eq!(entry.multipliers.len(), listed);
             let tiers = entry.price.tiers.unwrap();
             for (tier, name) in [(tiers.batch, "batch"), (tiers.flex, "flex"), (tiers.priority, "priority")] {
                 assert_eq!(tier.is_some(), model[name].is_object(), "{name}");

@@ -264,6 +264,10 @@ struct Record {
     in_flight: usize,
     max_in_flight: usize,
     connections: usize,
+    /// Connections that are being served.
+    open: usize,
+    /// The ports that connections came from, in their order.
+    peers: Vec<u16>,
     closed: bool,
 }
 
@@ -307,7 +311,16 @@ impl Provider {
                     break;
                 }
                 let (shared, script) = (Arc::clone(&held), Arc::clone(&script));
-                thread::spawn(move || serve(stream, &shared, &script));
+                {
+                    let mut record = shared.record();
+                    record.open += 1;
+                    record.peers.extend(stream.peer_addr().map(|peer| peer.port()));
+                }
+                thread::spawn(move || {
+                    serve(stream, &shared, &script);
+                    shared.record().open -= 1;
+                    shared.changed.notify_all();
+                });
             }
         });
         Self { shared, port }
@@ -356,6 +369,18 @@ impl Provider {
     pub(crate) fn wait_for_in_flight(&self, count: usize) {
         let record = self.wait_while(|record| record.in_flight < count);
         assert!(record.in_flight >= count, "{} requests are in flight, not {count}", record.in_flight);
+    }
+
+    /// Waits until all that clients have sent which are dead by now has been read, and their connections have ended, at most
+    /// a minute.
+    #[track_caller]
+    pub(crate) fn wait_until_the_dead_are_served(&self) {
+        // Connections are taken in their order, so that all before this one are being served when it is.
+        let own = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let port = own.local_addr().unwrap().port();
+        drop(own);
+        let record = self.wait_while(|record| record.open > 0 || !record.peers.contains(&port));
+        assert!(record.open == 0, "{} connections are open", record.open);
     }
 
     fn wait_while(&self, pending: impl Fn(&Record) -> bool) -> MutexGuard<'_, Record> {

@@ -8,7 +8,7 @@ use crate::cli::settings::file::PRICE_MEMBERS;
 use crate::cli::settings::layers::{Layers, Raw};
 use crate::cli::settings::resolve::Invocation;
 use crate::cli::settings::values::{bad, shown};
-use crate::model::{CallSettings, ServiceTier};
+use crate::model::{CallSettings, ProviderKind, ServiceTier};
 use crate::provider::{Price, PriceTable};
 
 /// The price of what is called: `--price`, else `[price]`, else the built-in table. `None` where it is unknown, be it
@@ -19,9 +19,30 @@ pub(super) fn price(
     call: &CallSettings,
 ) -> Result<Option<Price>, SettingsError> {
     let tier = call.extra.get("service_tier").and_then(Value::as_str);
-    let price = model_price(layers, invocation, &call.model)?;
+    let price = model_price(layers, invocation, call)?;
     let price = price.map(|price| price.keeping_long(call.extra.values().any(keeps_long)));
     Ok(price.and_then(|price| price.asking(tier.map_or(ServiceTier::Standard, ServiceTier::from_word))))
+}
+
+/// What multiplies the table's price: where requests are to be processed, and how fast. `None` where the table does not
+/// say what a wish costs.
+fn multiplier(call: &CallSettings) -> Option<Decimal> {
+    let of = |name: &str| PriceTable::built_in().multiplier(&call.model, name);
+    let asked = |name: &str| call.extra.get(name).and_then(Value::as_str);
+    if call.provider != ProviderKind::Anthropic {
+        // The provider's own hosts of a region; of older models no surcharge is known.
+        let is_in = |region: &&str| call.endpoint.starts_with(&format!("https://{region}.api.openai.com/"));
+        return Some(
+            ["us", "eu"]
+                .iter()
+                .find(|region| is_in(region))
+                .and_then(|region| of(region))
+                .unwrap_or(Decimal::ONE),
+        );
+    }
+    let speed = asked("speed").filter(|speed| *speed != "standard").map_or(Some(Decimal::ONE), of)?;
+    let place = asked("inference_geo").filter(|place| *place != "global").map_or(Some(Decimal::ONE), of)?;
+    Some(speed * place)
 }
 
 /// Whether a member of the request asks a cache to keep what is written to it for longer than providers do by
@@ -40,7 +61,7 @@ fn keeps_long(value: &Value) -> bool {
 fn model_price(
     layers: &Layers,
     invocation: &Invocation,
-    model: &str,
+    call: &CallSettings,
 ) -> Result<Option<Price>, SettingsError> {
     let mut rates: Vec<(String, Decimal)> = Vec::new();
     if let Some(text) = &invocation.price {
@@ -74,7 +95,8 @@ fn model_price(
         }
     }
     if rates.is_empty() {
-        return Ok(PriceTable::built_in().price(model).copied());
+        let price = PriceTable::built_in().price(&call.model).copied();
+        return Ok(price.and_then(|price| Some(price.times(multiplier(call)?))));
     }
     let known = ["input", "cached_input", "cache_write", "output"];
     if let Some((name, _)) = rates.iter().find(|(name, _)| !known.contains(&name.as_str())) {
