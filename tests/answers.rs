@@ -183,6 +183,23 @@ fn a_repair_carries_the_answer_and_the_errors_and_both_are_booked_and_kept() {
 }
 
 #[test]
+fn a_repair_that_meets_a_failure_is_still_a_repair() {
+    let provider = Provider::start(|call| match call.n {
+        1 => Reply::answer("{\"ok\":\"perhaps\"}"),
+        2 => Reply::status(500),
+        3 => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after-ms", "20"),
+        _ => Reply::answer("{\"ok\":true}"),
+    });
+    let outcome = job(&provider, 1).run().expect_code(0);
+    let calls = provider.calls();
+    let bodies: Vec<_> = calls.iter().map(|call| call.body["messages"].clone()).collect();
+    assert_eq!(bodies.len(), 4);
+    assert!(bodies[1].to_string().contains("perhaps"), "{}", bodies[1]);
+    assert_eq!((&bodies[2], &bodies[3]), (&bodies[1], &bodies[1]));
+    assert_eq!(statuses(&outcome), ["pass/valid"]);
+}
+
+#[test]
 fn an_answer_that_stays_invalid_costs_one_repair_each() {
     let (requests, status, result, _) = one(Reply::answer("no"));
     assert_eq!((requests, status.as_str()), (2, "error/invalid_answer"));

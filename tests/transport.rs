@@ -238,9 +238,12 @@ fn with_no_patience_each_row_ends_at_its_first_429() {
         _ => throttle(&[], "busy"),
     });
     let more = ["--throttle-patience", "0s", "--max-backoff", "1ms"];
-    let outcome = job(&provider, 5).args(more).run().expect_code(4);
+    let outcome = job(&provider, 5).args(more).args(["--summary", "s.json"]).run().expect_code(4);
     assert_eq!(provider.count(), 5);
     assert_eq!(statuses(&outcome)[1..], ["error/rate_limited"; 4]);
+    let told: serde_json::Value = serde_json::from_str(&outcome.file("s.json")).unwrap();
+    let counts = ["attempts", "throttled", "retries"].map(|name| told[name].as_u64().unwrap());
+    assert_eq!(counts, [5, 4, 0]);
     let again = job_again(&outcome, &provider).args(more).run().expect_code(4);
     assert_eq!((provider.count(), statuses(&again)[0].as_str()), (9, "pass/valid"));
 }

@@ -26,6 +26,11 @@ impl Ending {
         matches!(self, Self::Valid | Self::Failed(_))
     }
 
+    /// Whether the reply was a 429 of the rate kind, whether or not its row went on.
+    pub const fn is_throttled(self) -> bool {
+        matches!(self, Self::Throttled | Self::Failed(Reason::RateLimited))
+    }
+
     /// The number under which the store keeps it: 0 valid, 1..=99 failed, 101..=199 retried, 200 throttled,
     /// 201..=299 deferred, 300 abandoned. Numbers of reasons are those of [`Ending::REASONS`] and never change.
     pub fn code(self) -> i64 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::Money;
-use crate::model::{AttemptFact, Ending, EventKind, Reason, Status, Turn, Usage};
+use crate::model::{AttemptFact, EventKind, Reason, Status, Turn, Usage};
 
 /// Rows by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Totals {
         self.attempts += 1;
         self.retries += u64::from(fact.turn == Turn::Retry);
         self.repairs += u64::from(fact.turn == Turn::Repair);
-        self.throttled += u64::from(fact.ending == Ending::Throttled);
+        self.throttled += u64::from(fact.ending.is_throttled());
         if let Some(usage) = fact.usage {
             self.tokens += usage;
         }

@@ -132,7 +132,7 @@ fn is_id(word: &str, previous: &str) -> bool {
     let letters = word.bytes().any(|b| b.is_ascii_alphabetic());
     let plain = word.bytes().all(|b| b.is_ascii_alphanumeric());
     let labelled = previous.to_ascii_lowercase().ends_with("id") && word.len() >= 8 && digits;
-    labelled || is_uuid(word) || (plain && digits && letters && word.len() >= 24)
+    labelled || begins_with_uuid(word) || (plain && digits && letters && word.len() >= 24)
 }
 
 fn looks_random(text: &str) -> bool {
@@ -141,12 +141,14 @@ fn looks_random(text: &str) -> bool {
         && (has(u8::is_ascii_digit) || (has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)))
 }
 
-fn is_uuid(word: &str) -> bool {
-    word.len() == 36
-        && word.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
+/// A UUID, alone or with numbers behind it, as in the id that each request of this program carries.
+fn begins_with_uuid(word: &str) -> bool {
+    let is_place = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 | 36 => byte == b'-',
+        0..36 => byte.is_ascii_hexdigit(),
+        _ => byte == b'-' || byte.is_ascii_digit(),
+    };
+    word.len() >= 36 && word.bytes().enumerate().all(is_place)
 }
 
 #[cfg(test)]
@@ -180,6 +182,7 @@ mod tests {
                 "include the request ID … in your message",
             ),
             ("trace 123e4567-e89b-12d3-a456-426614174000 failed", "trace … failed"),
+            ("bad 123e4567-e89b-12d3-a456-426614174000-4-1-12, sorry", "bad …, sorry"),
             (
                 "model mistral-small-24b-instruct-2501 is busy",
                 "model mistral-small-24b-instruct-2501 is busy",

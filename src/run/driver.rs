@@ -8,9 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::base::{Clock, CrashPoint, Moment, SystemClock};
-use crate::model::{
-    AttemptFact, Ending, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn,
-};
+use crate::model::{AttemptFact, EventKind, Learned, ProviderKind, Reason, Repair, Settings, Status, Turn};
 use crate::policy::{
     Assignment, Claim, Feedback, FinishedRow, Halt, Notice, Outcome, Scheduler, Step, StopCause,
 };
@@ -370,7 +368,7 @@ impl Driver<'_> {
         }
         record.ending = ruling.ending;
         record.possible = ruling.possible;
-        let throttled = ruling.ending == Ending::Throttled;
+        let throttled = ruling.ending.is_throttled();
         let mut tried = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
             let bit = 1_u128 << (ticket.sample % 128);

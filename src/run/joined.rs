@@ -1,6 +1,6 @@
 //! What the rows of a run have become, added up.
 
-use crate::model::{AttemptFact, AttemptRecord, Ending, RowResult, Status, Totals, Turn};
+use crate::model::{AttemptFact, AttemptRecord, RowResult, Status, Totals, Turn};
 use crate::output::OutputError;
 use crate::report::FailureGroups;
 use crate::store::RowHistory;
@@ -41,7 +41,7 @@ fn count(history: &RowHistory, totals: &mut Totals) {
     totals.replayed += history.replays.len() as u64;
     let mut tried = None;
     for attempt in &history.attempts {
-        let throttled = attempt.ending == Ending::Throttled;
+        let throttled = attempt.ending.is_throttled();
         let is_first = tried != Some(attempt.ticket.sample);
         if !throttled {
             tried = Some(attempt.ticket.sample);

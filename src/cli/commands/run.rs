@@ -156,7 +156,7 @@ fn greet(
         let file = settings.output.path.as_deref().unwrap_or(Path::new("the output"));
         context.terminal.warn(&format!(
             "{} is the output of another job (run {}) and will be replaced: -o FILE keeps both",
-            file.display(),
+            printable(&file.display().to_string()),
             run.id
         ));
     }

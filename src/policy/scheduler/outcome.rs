@@ -45,7 +45,11 @@ impl Scheduler {
             self.pace.settle(number, tokens);
         }
         if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
-            unit.extra = feedback.repair_extra;
+            match outcome {
+                Outcome::Valid(_) | Outcome::Unusable(_) => unit.extra = feedback.repair_extra,
+                // What was to be repaired still is.
+                _ => unit.repair_next = assignment.repair,
+            }
         }
         Ruling { possible, ..self.on_end(now, assignment, outcome) }
     }
@@ -83,13 +87,12 @@ impl Scheduler {
 
     /// Nothing was sent: the attempt has not been, and the key waits.
     fn on_unsent(&mut self, now: Moment, assignment: Assignment, until: Moment) -> Ruling {
-        let Assignment { ticket, key, repair } = assignment;
+        let Assignment { ticket, key, .. } = assignment;
         self.breaker.on_inconclusive();
         self.keys.on_no_content(key, ticket, true);
         self.keys.on_wait(key, now, until.since(now));
         if let Some(unit) = self.rows.get_mut(&ticket.row).and_then(|row| row.unit(ticket.sample)) {
             unit.next_attempt = ticket.attempt;
-            unit.repair_next = repair;
         }
         self.rule(now, ticket, Ending::Abandoned, Next::Ready)
     }

@@ -136,7 +136,7 @@ impl Table<'_> {
         let digits = sections.iter().map(|(_, (count, _))| grouped(*count).len()).max().unwrap_or(1);
         let mut text = String::new();
         for (reason, (count, groups)) in sections {
-            let row = groups.iter().find_map(|group| group.first_rows.first().copied());
+            let row = groups.iter().filter_map(|group| group.first_rows.first().copied()).min();
             let Some(advice) = hint(reason, row, &self.summary.place) else { continue };
             let lead = format!("  {:>digits$} ", grouped(count));
             let _ = writeln!(text, "{lead}{}", self.paint.status(status_of(reason), count, reason.as_str()));
