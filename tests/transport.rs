@@ -210,6 +210,27 @@ fn requests_a_minute_are_spread_by_the_servers_clock_and_over_executions() {
 }
 
 #[test]
+fn an_outage_ends_no_row_whether_or_not_anything_has_answered() {
+    for answers in [0, 3] {
+        let provider =
+            Provider::start(
+                move |call| {
+                    if call.n <= answers { Reply::answer(ANSWER) } else { Reply::status(503) }
+                },
+            );
+        let args =
+            ["--attempts", "2", "--concurrency", "2", "--outage-patience", "1s", "--summary", "s.json"];
+        let outcome = job(&provider, 15).args(args).run().expect_code(6);
+        let told: serde_json::Value = serde_json::from_str(&outcome.file("s.json")).unwrap();
+        let counts = ["pass", "error", "skipped"].map(|name| told["status"][name].as_u64().unwrap());
+        assert_eq!(counts, [answers as u64, 0, 15 - answers as u64], "{}", outcome.stderr);
+        // Nothing is written before the first row has ended.
+        assert_eq!(outcome.path("in.verified.jsonl.partial").exists(), answers > 0);
+        assert!(!outcome.path("in.verified.jsonl").exists());
+    }
+}
+
+#[test]
 fn a_wait_of_a_day_parks_the_key_and_stops_the_run_with_the_time() {
     let provider = Provider::start(|_| throttle(&[("retry-after", "86400")], ""));
     let outcome = job(&provider, 20).args(["--concurrency", "4"]).run().expect_code(6);

@@ -26,11 +26,6 @@ impl Ending {
         matches!(self, Self::Valid | Self::Failed(_))
     }
 
-    /// Whether the reply was a 429 of the rate kind, whether or not its row went on.
-    pub const fn is_throttled(self) -> bool {
-        matches!(self, Self::Throttled | Self::Failed(Reason::RateLimited))
-    }
-
     /// The number under which the store keeps it: 0 valid, 1..=99 failed, 101..=199 retried, 200 throttled,
     /// 201..=299 deferred, 300 abandoned. Numbers of reasons are those of [`Ending::REASONS`] and never change.
     pub fn code(self) -> i64 {
@@ -126,6 +121,12 @@ impl AttemptRecord {
     /// Whether a complete reply came, of any status but 429: what `usage.attempts` counts.
     pub fn is_answered(&self) -> bool {
         self.http_status.is_some_and(|status| status != 429)
+    }
+
+    /// Whether the reply was a 429 of any kind, or one of the rate kind within another status.
+    pub fn is_throttled(&self) -> bool {
+        self.http_status == Some(429)
+            || matches!(self.ending, Ending::Throttled | Ending::Failed(Reason::RateLimited))
     }
 }
 

@@ -112,6 +112,8 @@ pub struct AttemptFact {
     pub cost: Option<Money>,
     /// Whether a complete reply came.
     pub replied: bool,
+    /// Whether it was a 429, of any kind.
+    pub throttled: bool,
     /// What it is among the requests of its sample.
     pub turn: Turn,
 }

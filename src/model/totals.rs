@@ -132,7 +132,7 @@ impl Totals {
         self.attempts += 1;
         self.retries += u64::from(fact.turn == Turn::Retry);
         self.repairs += u64::from(fact.turn == Turn::Repair);
-        self.throttled += u64::from(fact.ending.is_throttled());
+        self.throttled += u64::from(fact.throttled);
         if let Some(usage) = fact.usage {
             self.tokens += usage;
         }

@@ -368,7 +368,7 @@ impl Driver<'_> {
         }
         record.ending = ruling.ending;
         record.possible = ruling.possible;
-        let throttled = ruling.ending.is_throttled();
+        let throttled = record.is_throttled();
         let mut tried = false;
         if let Some(live) = self.loads.get_mut(&ticket.row) {
             let bit = 1_u128 << (ticket.sample % 128);
@@ -402,6 +402,7 @@ impl Driver<'_> {
             estimated: record.estimated,
             cost: record.cost,
             replied: record.http_status.is_some(),
+            throttled,
             turn: Turn::of(throttled, record.repair, tried),
         };
         self.scheduler.on_unkept();
@@ -428,6 +429,12 @@ impl Driver<'_> {
         let (endpoint, model) = (call.endpoint.clone(), call.model.clone());
         let label = |key: usize| self.credentials.labels().get(key).cloned().unwrap_or_default();
         let kind = match notice {
+            Notice::TakenUp(attempts) => {
+                for attempt in attempts {
+                    self.writer.push(None, Entry::TakenUp { attempt });
+                }
+                return;
+            }
             Notice::FirstContent { key } => {
                 if call.provider != ProviderKind::Mock {
                     self.writer.push(None, Entry::Answered { endpoint, model, key_label: label(key) });

@@ -41,7 +41,7 @@ fn count(history: &RowHistory, totals: &mut Totals) {
     totals.replayed += history.replays.len() as u64;
     let mut tried = None;
     for attempt in &history.attempts {
-        let throttled = attempt.ending.is_throttled();
+        let throttled = attempt.is_throttled();
         let is_first = tried != Some(attempt.ticket.sample);
         if !throttled {
             tried = Some(attempt.ticket.sample);
@@ -54,6 +54,7 @@ fn count(history: &RowHistory, totals: &mut Totals) {
             estimated: attempt.estimated,
             cost: attempt.cost,
             replied: attempt.http_status.is_some(),
+            throttled,
             turn: Turn::of(throttled, attempt.repair, !is_first),
         });
     }

@@ -137,6 +137,11 @@ impl Write<'_> {
                 Ok(key) => return self.attempt(key, record),
                 Err(error) => return Ok(Err(error)),
             },
+            // The numbers of endings that are tried again are those of failures, and 100.
+            Entry::TakenUp { attempt } => self.run(
+                "UPDATE attempts SET ending = ending + 100 WHERE id = ?1 AND ending BETWEEN 1 AND 99",
+                params![attempt.as_i64()],
+            )?,
             // Attempts count from 1, so that 0 is free for what stands before them.
             Entry::Replay { run, row, sample, from } => {
                 match key(*run, Ticket { row: *row, sample: *sample, attempt: 0 }) {

@@ -17,6 +17,11 @@ pub enum Entry {
         /// The attempt.
         record: AttemptRecord,
     },
+    /// An attempt that ended its sample, and was not the end after all: it counts as one that was tried again.
+    TakenUp {
+        /// The attempt.
+        attempt: AttemptKey,
+    },
     /// A sample that takes the answer, or the final failure, of another attempt. A later one for the same sample
     /// takes its place.
     Replay {

@@ -205,7 +205,7 @@ impl Scheduler {
             // A total time-out is tried once more only.
             spent = unit.tries >= limits.attempts || unit.timeouts >= 2;
         }
-        let in_outage = matches!(verdict, BreakerVerdict::Pause | BreakerVerdict::StillOut);
+        let in_outage = verdict != BreakerVerdict::GoOn;
         // A server that asks for more than the run sits out is as good as gone for this row.
         let too_long = failure.wait.is_some_and(|wait| wait > limits.max_wait);
         let ruling = if (spent && !in_outage) || too_long {

@@ -204,6 +204,8 @@ pub enum Notice {
     },
     /// The service answers again.
     OutageEnds,
+    /// These attempts ended their rows, and an outage was behind it: their rows are open again.
+    TakenUp(Vec<AttemptKey>),
     /// No new work begins.
     Stopping(Halt),
 }

@@ -3,7 +3,7 @@
 use crate::model::{Reason, Status};
 use crate::policy::consensus::{self, Decision, SampleState};
 use crate::policy::scheduler::machine::{Opening, Scheduler};
-use crate::policy::scheduler::plan::{FinishedRow, Halt};
+use crate::policy::scheduler::plan::{FinishedRow, Halt, Notice};
 use crate::policy::scheduler::sharing::{Found, Shared};
 use crate::policy::scheduler::window::{Row, RowPhase, UnitPhase};
 
@@ -155,17 +155,21 @@ impl Scheduler {
                 unit.forgive(epoch);
             }
         }
+        let mut attempts = Vec::new();
         for number in std::mem::take(&mut self.held) {
             let Some(row) = self.rows.get_mut(&number) else { continue };
             row.phase = RowPhase::Live;
             for unit in &mut row.units {
                 if matches!(&unit.state, SampleState::Failed(reason) if reason.is_operational()) {
                     unit.state = SampleState::Open;
-                    unit.source = None;
+                    attempts.extend(unit.source.take().filter(|_| unit.own));
                     unit.phase = UnitPhase::Idle;
                 }
             }
             self.advance(number);
+        }
+        if !attempts.is_empty() {
+            self.notices.push_back(Notice::TakenUp(attempts));
         }
     }
 
