@@ -290,7 +290,7 @@ fn many_messages_of_one_reason_are_cut_short() {
     summary.failures = groups.into_groups();
     summary.place = " --state 'the state'".into();
     let text = summary.to_text(80, false);
-    assert!(text.contains("`verify show last 51 --state 'the state'`"), "{text}");
+    assert!(text.contains("`verify show last 1 --state 'the state'`"), "{text}");
     assert!(text.contains("  10 x other messages (rows 51, 52, 53, ...)\n"), "{text}");
     assert!(text.contains("       and 46 more messages\n"), "{text}");
     assert!(text.contains("  60 rejected\n"), "{text}");
