@@ -7,21 +7,14 @@
 
 mod support;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::command::{Outcome, Verify};
+use support::job::numbered;
 use support::provider::{Call, Provider, Reply};
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 fn echo(call: &Call) -> Reply {
     Reply::answer(&json!({ "echo": call.user() }).to_string())

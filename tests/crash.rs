@@ -8,7 +8,6 @@
 
 mod support;
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -17,23 +16,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use support::command::Verify;
+use support::job::{kills, numbered};
 use support::provider::{Call, Provider, Reply};
 use verify::base::Dice;
 
 const ROWS: u64 = 300;
 const WORKERS: usize = 16;
-
-/// How often a run is killed: `VERIFY_TEST_KILLS` sets it, as to 20.
-fn kills() -> u64 {
-    std::env::var("VERIFY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
-}
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 /// Answers by the row alone, a few late, a few never well.
 fn reply(call: &Call) -> Reply {
@@ -78,7 +66,7 @@ fn undisturbed() -> String {
 #[test]
 fn a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been() {
     let expected = undisturbed();
-    for round in 0..kills() {
+    for round in 0..kills(6) {
         let provider = Provider::start(reply);
         // The endpoint is part of the job, and each round has its own.
         let verify = Verify::new().file("in.jsonl", numbered(ROWS));
@@ -158,7 +146,7 @@ fn a_kill_of_a_file_that_is_being_replaced_leaves_the_old_one() {
     let first = ask(verify.again(), &provider.url()).run().expect_code(0);
     let whole = first.file("in.verified.jsonl");
     let count = provider.count();
-    for round in 0..kills() {
+    for round in 0..kills(6) {
         let running = ask(verify.again(), &provider.url()).arg("--new").spawn();
         // The first progress in the store, or the first look at the input, is as good a moment as any.
         if round % 2 == 0 {

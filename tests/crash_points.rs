@@ -10,14 +10,13 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use support::command::{Outcome, Verify};
-use support::job::left_behind;
+use support::job::{left_behind, numbered};
 use support::provider::{Call, Provider, Reply};
 use verify::base::CrashPoint;
 
@@ -27,13 +26,6 @@ const WORKERS: u64 = 4;
 const CALL: u64 = 3_000;
 /// The exit code after `abort`.
 const DIED: i32 = 134;
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 /// Answers by the row alone: one is refused for good, one is never well.
 fn reply(call: &Call) -> Reply {

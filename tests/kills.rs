@@ -12,7 +12,6 @@
 mod support;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::command::{Outcome, Running, Verify};
-use support::job::left_behind;
+use support::job::{kills, left_behind, numbered};
 use support::provider::{Call, Provider, Reply};
 use verify::base::Dice;
 
@@ -31,18 +30,6 @@ const WORKERS: u64 = 6;
 const CALL: u64 = 3_000;
 /// How many requests the ceiling allows at first, and by how many it is raised where it ends a run.
 const STEP: u64 = 90;
-
-/// How often runs are killed in all: `VERIFY_TEST_KILLS` sets it.
-fn kills() -> u64 {
-    std::env::var("VERIFY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
-}
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 /// What befalls the first requests for a sample, before its answer comes.
 #[derive(Clone, Copy)]
@@ -222,7 +209,7 @@ fn undisturbed() -> (String, u64) {
 fn nothing_is_lost_or_bought_twice_by_random_kills_over_ensembles_with_faults_and_a_ceiling() {
     let (expected, fewest) = undisturbed();
     let (mut killed, mut rounds, mut extra, mut most_at_once, mut stops) = (0, 0, 0, 0, 0);
-    while killed < kills() {
+    while killed < kills(6) {
         rounds += 1;
         let dice = &mut Dice::new(20_261_129, &[rounds]);
         let service = Service::start();
@@ -233,8 +220,11 @@ fn nothing_is_lost_or_bought_twice_by_random_kills_over_ensembles_with_faults_an
             if asks_pardon {
                 command = command.arg("--forgive-possible");
             }
-            let ended =
-                if killed < kills() { kill_at(command.spawn(), &service, dice) } else { Some(command.run()) };
+            let ended = if killed < kills(6) {
+                kill_at(command.spawn(), &service, dice)
+            } else {
+                Some(command.run())
+            };
             assert!(service.billed() <= ceiling + forgiven, "round {rounds}, kill {killed}");
             asks_pardon = false;
             match ended {

@@ -7,7 +7,6 @@
 
 mod support;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -15,15 +14,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use support::command::{Outcome, Verify};
+use support::job::numbered;
 use support::mock::Mock;
 use support::provider::{Call, Provider, Reply};
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 fn echo(call: &Call) -> Reply {
     Reply::answer(&json!({ "echo": call.user() }).to_string())

@@ -18,6 +18,7 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use support::command::{Outcome, Verify};
+use support::job::kills;
 use support::provider::{Provider, Reply};
 use verify::base::Dice;
 
@@ -162,11 +163,6 @@ fn combinations() -> impl Iterator<Item = (Shape, (&'static str, u64), u64)> {
     SHAPES.into_iter().flat_map(ceilings).flat_map(limits)
 }
 
-/// How often a run is killed in each of the combinations: `VERIFY_TEST_KILLS` sets it, as to 20.
-fn kills() -> u64 {
-    std::env::var("VERIFY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
-}
-
 #[test]
 fn kills_never_lift_the_ceiling_and_what_they_may_have_cost_is_shown() {
     let mut shown = 0;
@@ -174,7 +170,7 @@ fn kills_never_lift_the_ceiling_and_what_they_may_have_cost_is_shown() {
         let (provider, book) = provider();
         let verify = with_rows(shape.rows);
         let case = format!("{shape:?} {ceiling} {tokens}");
-        for round in 0..kills() {
+        for round in 0..kills(3) {
             let mut dice = Dice::new(5, &[at as u64, round]);
             let workers = WORKERS[usize::try_from(dice.below(4)).unwrap()];
             let wanted = provider.count() + usize::try_from(dice.below(4)).unwrap();
@@ -215,7 +211,7 @@ fn kills_never_lift_the_ceiling_and_what_they_may_have_cost_is_shown() {
         assert_eq!(passed(&outcome).len() as u64, shape.rows);
         assert_eq!(book.load(Ordering::SeqCst) - billed, 36 * CALL - spent, "{case}: only the rest is paid");
     }
-    assert!(shown > 0 || kills() == 0, "no kill left anything unknown");
+    assert!(shown > 0 || kills(3) == 0, "no kill left anything unknown");
 }
 
 #[test]

@@ -7,24 +7,17 @@
 
 mod support;
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::command::{Outcome, Verify};
+use support::job::numbered;
 use support::provider::{Call, Provider, Reply};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Within a second, and what a busy machine adds to it: less than the grace of requests in flight, and far less than any
 /// wait in these tests.
 const AT_ONCE: Duration = Duration::from_millis(4_500);
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 fn echo(call: &Call) -> Reply {
     Reply::answer(&json!({ "echo": call.user() }).to_string())

@@ -14,18 +14,11 @@ use std::path::Path;
 
 use serde_json::json;
 use support::command::{Outcome, Verify};
-use support::job::results;
+use support::job::{numbered, results};
 use support::provider::{Call, Provider, Reply};
 
 const ROWS: u64 = 120;
 const WORKERS: u64 = 4;
-
-fn numbered(rows: u64) -> String {
-    (1..=rows).fold(String::new(), |mut text, row| {
-        writeln!(text, "{{\"id\":{row}}}").unwrap();
-        text
-    })
-}
 
 fn echo(call: &Call) -> Reply {
     Reply::completion(&json!({ "echo": call.user() }).to_string(), "stop", 50, 100)

@@ -15,6 +15,17 @@ pub(crate) fn rows(count: usize) -> String {
     lines.concat()
 }
 
+/// JSONL of `count` rows: `{"id":1}` and so on.
+pub(crate) fn numbered(count: u64) -> String {
+    (1..=count).map(|id| json!({"id": id}).to_string() + "\n").collect()
+}
+
+/// How often a test kills a run: as `VERIFY_TEST_KILLS` says, or so often.
+#[expect(clippy::disallowed_methods, reason = "a variable sets the size of a test")]
+pub(crate) fn kills(usually: u64) -> u64 {
+    std::env::var("VERIFY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usually)
+}
+
 /// A provider that gives every request this answer.
 pub(crate) fn always(text: &'static str) -> Provider {
     Provider::start(move |_| Reply::answer(text))
