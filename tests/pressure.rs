@@ -18,11 +18,13 @@ const SECOND: Duration = Duration::from_secs(1);
 enum Reply {
     Answer,
     Busy,
+    /// Busy, and for how long.
+    Wait(Duration),
     Overloaded,
     Refused(KeyFault),
 }
 
-/// A run against a server that `serve` describes: it is told the second, the key, and the requests that the key has
+/// A run against a server that `serve` describes: it is told the moment, the key, and the requests that the key has
 /// in service.
 struct Run<F> {
     rows: u64,
@@ -79,7 +81,7 @@ fn config(concurrency: u32, keys: usize) -> SchedulerConfig {
     }
 }
 
-impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
+impl<F: FnMut(Moment, usize, u32) -> Reply> Run<F> {
     fn new(rows: u64, config: SchedulerConfig, delay: Duration, jitter: f64, serve: F) -> Self {
         Self { rows, config, delay, jitter, serve }
     }
@@ -112,7 +114,7 @@ impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
                 Step::Send(assignment) => {
                     let key = assignment.key;
                     let spread = 1.0 + self.jitter * (2.0 * dice.fraction() - 1.0);
-                    let reply = (self.serve)(now.offset().as_secs(), key, in_service[key]);
+                    let reply = (self.serve)(now, key, in_service[key]);
                     let (took, outcome, pressure, served) = match reply {
                         Reply::Answer => {
                             (self.delay.mul_f64(spread), answer(), Some(Pressure::default()), true)
@@ -120,6 +122,10 @@ impl<F: FnMut(u64, usize, u32) -> Reply> Run<F> {
                         Reply::Busy => {
                             let pressure = Pressure { throttled: true, ..Pressure::default() };
                             (Duration::from_millis(5), failed(FailureClass::Throttled), Some(pressure), false)
+                        }
+                        Reply::Wait(wait) => {
+                            let pressure = Pressure { throttled: true, ..Pressure::default() };
+                            (Duration::from_millis(5), throttled(wait), Some(pressure), false)
                         }
                         Reply::Overloaded => {
                             let pressure = Pressure { throttled: true, ..Pressure::default() };
@@ -161,6 +167,15 @@ fn plan(row: u64) -> RowPlan {
 
 fn answer() -> Outcome {
     Outcome::Valid(Vote { positive: None, confidence: None, agree_on: None })
+}
+
+fn is_between(at: Moment, from: u64, to: u64) -> bool {
+    (from..to).contains(&at.offset().as_secs())
+}
+
+fn throttled(wait: Duration) -> Outcome {
+    let (class, message) = (FailureClass::Throttled, "no".to_owned());
+    Outcome::Failed(Failure { class, code: None, message, wait: Some(wait) })
 }
 
 fn failed(class: FailureClass) -> Outcome {
@@ -209,8 +224,8 @@ fn finds_a_server_that_bears_five_at_once() {
 #[test]
 fn follows_a_server_down_and_up_without_collapse() {
     for delay in [200, 500, 1_000] {
-        let bears = |second: u64| if (120..240).contains(&second) { 10 } else { 100 };
-        let serve = |second, _, busy| if busy < bears(second) { Reply::Answer } else { Reply::Busy };
+        let bears = |at: Moment| if (120..240).contains(&at.offset().as_secs()) { 10 } else { 100 };
+        let serve = |at, _, busy| if busy < bears(at) { Reply::Answer } else { Reply::Busy };
         let rows = (120 * 100 + 120 * 10 + 100 * 100) * 1_000 / delay;
         let run = Run::new(rows, config(200, 1), Duration::from_millis(delay), 0.2, serve);
         let told = run.go();
@@ -222,6 +237,30 @@ fn follows_a_server_down_and_up_without_collapse() {
         }
         let early = told.limits.iter().filter(|(at, _)| (150..240).contains(&at.offset().as_secs()));
         assert!(early.map(|(_, limit)| *limit).max().unwrap() <= 20, "{delay}: followed down");
+    }
+}
+
+#[test]
+fn uses_most_of_a_rate_that_a_server_refills() {
+    // A token bucket of 20 a second that holds two, as providers have it: it refuses bursts that the rate would bear.
+    for delay in [200, 1_000, 3_000] {
+        let (mut full, gap) = (Moment::ORIGIN, Duration::from_millis(50));
+        let serve = move |at: Moment, _, _| {
+            let missing = full.since(at);
+            if missing > gap {
+                return Reply::Wait(missing - gap);
+            }
+            full = full.max(at).after(gap);
+            Reply::Answer
+        };
+        let delay = Duration::from_millis(delay);
+        let told = Run::new(6_000, config(100, 1), delay, 0.3, serve).go();
+        told.all_pass(6_000);
+        let done = told.answered_between(60, 180);
+        let refused =
+            told.requests.iter().filter(|(at, _, served)| !served && is_between(*at, 60, 180)).count();
+        println!("{delay:?}: {done} of 2,400 in two minutes, {refused} refused, end {:?}", told.end.offset());
+        assert!(done * 2 > 2_400, "{delay:?}: {done} of 2,400 in two minutes, {refused} refused");
     }
 }
 
@@ -248,8 +287,7 @@ fn dead_and_dying_keys_lose_no_row() {
 
 #[test]
 fn an_outage_of_ten_minutes_fails_no_row() {
-    let serve =
-        |second: u64, _, _| if (20..620).contains(&second) { Reply::Overloaded } else { Reply::Answer };
+    let serve = |at: Moment, _, _| if is_between(at, 20, 620) { Reply::Overloaded } else { Reply::Answer };
     let told = Run::new(3_000, config(16, 1), Duration::from_millis(500), 0.2, serve).go();
     told.all_pass(3_000);
     let during = told.requests.iter().filter(|(at, ..)| (21..620).contains(&at.offset().as_secs())).count();
@@ -261,8 +299,8 @@ fn an_outage_of_ten_minutes_fails_no_row() {
 
 #[test]
 fn a_key_that_is_refused_for_ten_minutes_fails_no_row() {
-    let serve = |second: u64, key, _| {
-        let is_down = key == 1 && (20..620).contains(&second);
+    let serve = |at: Moment, key, _| {
+        let is_down = key == 1 && is_between(at, 20, 620);
         if is_down { Reply::Refused(KeyFault::Unauthorized) } else { Reply::Answer }
     };
     let told = Run::new(20_000, config(32, 2), Duration::from_millis(500), 0.2, serve).go();

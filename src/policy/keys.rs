@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::{Moment, Ticket};
 use crate::model::KeyFault;
-use crate::policy::limiter::{Aimd, Pace, Pressure};
+use crate::policy::limiter::{Aimd, Pace, Pressure, Smoother};
 
 /// What is known of a key when the run starts.
 #[derive(Debug, Clone)]
@@ -74,8 +74,9 @@ struct Key {
     /// `None` for a fixed pool.
     limiter: Option<Aimd>,
     pace: Pace,
-    /// The limiter's and the pace's numbers of the requests in flight.
-    numbers: HashMap<Ticket, (u64, u64)>,
+    smoother: Smoother,
+    /// The limiter's and the pace's numbers of the requests in flight, and when they went.
+    numbers: HashMap<Ticket, (u64, u64, Moment)>,
     in_flight: u32,
     state: KeyState,
     waits_until: Option<Moment>,
@@ -116,6 +117,7 @@ impl Keys {
                 cap: config.concurrency.max(1),
                 limiter: config.adaptive.then(|| Aimd::new(config.concurrency)),
                 pace: Pace::new(config.requests_a_minute, config.tokens_a_minute, config.sent_before),
+                smoother: Smoother::default(),
                 numbers: HashMap::new(),
                 in_flight: 0,
                 state: KeyState::Open,
@@ -162,7 +164,8 @@ impl Keys {
         key.in_flight += 1;
         let limited = key.limiter.as_mut().map_or(0, |limiter| limiter.on_send(key.in_flight));
         let paced = if key.pace.is_limited() { key.pace.on_send(now, tokens) } else { 0 };
-        key.numbers.insert(ticket, (limited, paced));
+        key.smoother.on_send(now, key.limit());
+        key.numbers.insert(ticket, (limited, paced, now));
         if matches!(key.canary, Canary::Needed(_)) {
             key.canary = Canary::Flying(ticket);
         }
@@ -174,12 +177,24 @@ impl Keys {
 
     /// A request with this key has ended, in whatever way. Called once for each, before the other reports.
     /// `pressure` is `None` if it says nothing of the server, `tokens` is what it used, where that is known.
-    pub fn on_end(&mut self, index: usize, ticket: Ticket, pressure: Option<Pressure>, tokens: Option<u64>) {
+    pub fn on_end(
+        &mut self,
+        now: Moment,
+        index: usize,
+        ticket: Ticket,
+        pressure: Option<Pressure>,
+        tokens: Option<u64>,
+    ) {
         let key = &mut self.keys[index];
         key.in_flight = key.in_flight.saturating_sub(1);
-        let Some((limited, paced)) = key.numbers.remove(&ticket) else { return };
+        let Some((limited, paced, sent)) = key.numbers.remove(&ticket) else { return };
         if let (Some(limiter), Some(pressure)) = (&mut key.limiter, pressure) {
             limiter.on_reply(limited, pressure);
+            match pressure {
+                Pressure { throttled: true, .. } => key.smoother.on_throttled(),
+                Pressure { strained: false, .. } => key.smoother.on_answer(now.since(sent)),
+                Pressure { .. } => {}
+            }
         }
         if let Some(tokens) = tokens {
             key.pace.settle(paced, tokens);
@@ -318,6 +333,7 @@ impl Key {
     fn may_send(&self, now: Moment, unit: (u64, u16), tokens: u64) -> bool {
         self.is_free(now)
             && self.pace.opens_at(tokens) <= now
+            && self.smoother.opens_at().is_none_or(|at| at <= now)
             && match self.canary {
                 Canary::Needed(Some(held)) => held == unit,
                 _ => true,
@@ -331,7 +347,7 @@ impl Key {
             KeyState::Retrying | KeyState::Out(_) => return None,
         };
         let pace = self.pace.is_limited().then(|| self.pace.opens_at(tokens));
-        self.waits_until.max(rest).max(pace).filter(|until| *until > now)
+        self.waits_until.max(rest).max(pace).max(self.smoother.opens_at()).filter(|until| *until > now)
     }
 }
 
@@ -357,16 +373,16 @@ mod tests {
         assert_eq!(keys.pick(now, (1, 1), 0), Some(0));
         keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
         assert_eq!(keys.pick(now, (2, 1), 0), None);
-        keys.on_end(0, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 0, ticket(0), None, None);
         keys.on_no_content(0, ticket(1), true);
         assert_eq!(keys.pick(now, (2, 1), 0), None, "the canary itself is tried again");
         assert_eq!(keys.pick(now, (1, 1), 0), Some(0));
         keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
-        keys.on_end(0, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 0, ticket(0), None, None);
         keys.on_no_content(0, ticket(1), false);
         assert_eq!(keys.pick(now, (2, 1), 0), Some(0), "a row-final reply lets the next one go");
         keys.on_send(0, ticket(2), Moment::ORIGIN, 0);
-        keys.on_end(0, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 0, ticket(0), None, None);
         assert!(keys.on_content(0));
         assert_eq!(keys.pick(now, (3, 1), 0), Some(0));
     }
@@ -375,15 +391,15 @@ mod tests {
     fn a_dead_key_is_out_at_once_and_one_that_worked_has_one_retry() {
         let mut keys = keys(2, true);
         keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
-        keys.on_end(0, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 0, ticket(0), None, None);
         assert_eq!(keys.on_fault(0, ticket(1), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Out);
         assert_eq!(keys.pick(Moment::ORIGIN, (2, 1), 0), Some(1));
         keys.on_content(1);
         keys.on_send(1, ticket(2), Moment::ORIGIN, 0);
         keys.on_send(1, ticket(3), Moment::ORIGIN, 0);
-        keys.on_end(1, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(2), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Cools);
-        keys.on_end(1, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(3), KeyFault::Unauthorized, Moment::ORIGIN), FaultRuling::Known);
         assert_eq!(keys.pick(Moment::ORIGIN.after(29 * SECOND), (2, 1), 0), None);
         assert_eq!(keys.wakes_at(Moment::ORIGIN, 0), Some(Moment::ORIGIN.after(30 * SECOND)));
@@ -391,7 +407,7 @@ mod tests {
         assert_eq!(keys.pick(later, (2, 1), 0), Some(1));
         keys.on_send(1, ticket(2), Moment::ORIGIN, 0);
         assert_eq!(keys.pick(later, (3, 1), 0), None, "the retry goes alone");
-        keys.on_end(1, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 1, ticket(0), None, None);
         assert_eq!(keys.on_fault(1, ticket(2), KeyFault::Unauthorized, later), FaultRuling::Out);
         assert!(keys.all_out());
     }
@@ -401,7 +417,7 @@ mod tests {
         let mut keys = keys(1, true);
         keys.on_content(0);
         keys.on_send(0, ticket(1), Moment::ORIGIN, 0);
-        keys.on_end(0, ticket(0), None, None);
+        keys.on_end(Moment::ORIGIN, 0, ticket(0), None, None);
         assert_eq!(keys.on_fault(0, ticket(1), KeyFault::Quota, Moment::ORIGIN), FaultRuling::Out);
     }
 
@@ -428,7 +444,7 @@ mod tests {
         for row in 1..=30 {
             let index = keys.pick(Moment::ORIGIN, (row, 1), 0).unwrap();
             keys.on_send(index, ticket(row), Moment::ORIGIN, 0);
-            keys.on_end(index, ticket(0), None, None);
+            keys.on_end(Moment::ORIGIN, index, ticket(0), None, None);
             used[index] += 1;
         }
         assert_eq!(used, [10, 10, 10]);

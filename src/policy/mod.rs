@@ -23,7 +23,7 @@ pub use budget::{Budget, BudgetConfig, Ceiling, Claim, Settlement};
 pub use consensus::{Decision, SampleState, decide, is_settled, next_needed};
 pub use gate::{Exit, ShareError, Signal, StopCause, exit, parse_share};
 pub use keys::{FaultRuling, KeyConfig, KeyState, Keys};
-pub use limiter::{Aimd, Pace, Pressure};
+pub use limiter::{Aimd, Pace, Pressure, Smoother};
 pub use retry::backoff;
 pub use review::reviewed;
 pub use scheduler::{

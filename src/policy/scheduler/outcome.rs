@@ -32,7 +32,7 @@ impl Scheduler {
     ) -> Ruling {
         let Assignment { ticket, key, .. } = assignment;
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.keys.on_end(key, ticket, feedback.pressure, feedback.tokens);
+        self.keys.on_end(now, key, ticket, feedback.pressure, feedback.tokens);
         let bound = self.bounds.remove(&ticket);
         if let Some(budget) = &mut self.budget
             && budget.settle(bound.unwrap_or_default(), feedback.settlement)
