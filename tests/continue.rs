@@ -7,6 +7,7 @@
 
 mod support;
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -260,6 +261,21 @@ fn a_hint_finds_the_state_and_a_command_to_continue_forgives_nothing() {
     let stopped = broken.ask(Verify::new().file("in.jsonl", numbered(1)), &forgiving).run().expect_code(4);
     let command = stopped.stderr.lines().find(|line| line.starts_with("  continue ")).unwrap();
     assert!(command.contains("--max-cost 1") && !command.contains("forgive"), "{command}");
+}
+
+#[test]
+fn a_project_that_is_moved_as_a_whole_goes_on() {
+    let service = Service::new(|call| (call.row == 2).then(|| Reply::status(500)));
+    let ask = |verify: Verify| service.ask(verify, &["--attempts", "1"]).run();
+    let here = Verify::new().file("in.jsonl", numbered(3));
+    ask(here.again()).expect_code(4);
+    service.mend();
+    let there = Verify::new().file("in.jsonl", numbered(3));
+    let state = here.path(".verify");
+    assert!(Command::new("cp").arg("-a").arg(state).arg(there.directory()).status().unwrap().success());
+    let moved = ask(there.again()).expect_code(0);
+    assert!(moved.stderr.contains("continuing run"), "{}", moved.stderr);
+    assert_eq!(service.provider.count(), 4);
 }
 
 #[test]

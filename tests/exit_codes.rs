@@ -268,3 +268,42 @@ fn quiet_says_errors_only() {
     let outcome = job(&provider, 2).args(["-q", "--rows", "9"]).run().expect_code(2);
     assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
 }
+
+#[test]
+fn a_deadline_that_comes_when_all_has_been_asked_stops_nothing() {
+    let provider =
+        Provider::start(|_| Reply::answer("{\"ok\":true}").after(std::time::Duration::from_millis(1_500)));
+    let outcome = support::job::job(&provider, 1).args(["--deadline", "500ms"]).run().expect_code(0);
+    assert_eq!(support::job::statuses(&outcome), ["pass/valid"]);
+}
+
+#[test]
+fn two_outputs_in_one_file_are_refused_before_anything_is_sent() {
+    let provider = support::job::always("{\"ok\":true}");
+    for flags in [
+        ["-o", "x.jsonl", "--summary", "x.jsonl"],
+        ["--summary", "./in.verified.jsonl", "--quiet", "--github"],
+        ["--log", "x.log", "--junit", "./x.log"],
+    ] {
+        let outcome = support::job::job(&provider, 1).args(flags).run().expect_code(2);
+        assert!(outcome.stderr.contains("give each its own file"), "{}", outcome.stderr);
+    }
+    support::job::job(&provider, 1)
+        .args(["--summary", "/dev/null", "--log", "/dev/null"])
+        .run()
+        .expect_code(0);
+    assert_eq!(provider.count(), 1);
+}
+
+#[test]
+fn a_number_below_its_range_is_told_by_its_key() {
+    let provider = support::job::always("{\"ok\":true}");
+    for (flag, key) in
+        [("--max-cost", "max_cost"), ("--samples", "samples"), ("--concurrency", "concurrency")]
+    {
+        let outcome = support::job::job(&provider, 1).args([flag, "-1"]).run().expect_code(2);
+        assert!(outcome.stderr.contains(key) || outcome.stderr.contains(flag), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("unexpected argument"), "{}", outcome.stderr);
+    }
+    assert_eq!(provider.count(), 0);
+}

@@ -57,6 +57,30 @@ fn a_named_source_that_is_not_there_is_an_error_and_nothing_is_sent() {
 }
 
 #[test]
+fn a_key_in_the_place_of_a_variable_is_refused_and_shown_to_nobody() {
+    let provider = always(ANSWER);
+    let secret = "sk-proj-AbCdEf0123456789";
+    for flags in [&["--key-env", "a=sk-proj-AbCdEf0123456789"][..], &["--key-env", secret]] {
+        let outcome = job(&provider, 1).args(flags.iter().copied()).args(["--summary", "s.json"]).run();
+        let outcome = outcome.expect_code(2);
+        assert!(
+            outcome.stderr.contains("--key-env") && !outcome.stderr.contains("AbCdEf"),
+            "{}",
+            outcome.stderr
+        );
+        assert!(!outcome.path("s.json").exists() && !outcome.path(".verify/store.db").exists());
+    }
+    let config = config_of(&[("a", secret)]);
+    let outcome = job(&provider, 1).config(&config).run().expect_code(2);
+    assert!(
+        outcome.stderr.contains("verify.toml") && !outcome.stderr.contains("AbCdEf"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(provider.count(), 0);
+}
+
+#[test]
 fn a_run_that_needs_no_call_needs_no_key() {
     let provider = always(ANSWER);
     let first = job(&provider, 2).args(["--key-env", "org=K"]).env("K", "key-text").run().expect_code(0);

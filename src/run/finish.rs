@@ -137,6 +137,8 @@ pub(super) fn write(
         error => StopCause::Unable(chain(&error)),
     }));
     cause = cause.max(late.signal().map(StopCause::Signal));
+    // A deadline that has come when all was done has stopped nothing.
+    cause = cause.filter(|cause| *cause != StopCause::Deadline || totals.status.skipped > 0);
     let ending = |cause: &Option<StopCause>| match (plan.probe, cause) {
         // Rows that nobody has asked for yet break no gate.
         (Some(_), None) => Exit { code: 0, why: "the probe has ended".to_owned() },

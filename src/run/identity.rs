@@ -57,6 +57,8 @@ pub fn job_key(settings: &Settings, state_parent: &Path, input_digest: Digest) -
 
 fn relative_path(path: &Path, parent: &Path) -> std::ffi::OsString {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // What a relative state folder lies in is the working directory.
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
     real.strip_prefix(&parent).unwrap_or(&real).as_os_str().to_owned()
 }

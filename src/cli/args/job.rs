@@ -169,7 +169,8 @@ pub(super) fn switch(name: &'static str, heading: &'static str, help: &'static s
 }
 
 fn flag(key: &Key) -> Arg {
-    let arg = Arg::new(key.id).long(key.flag).help(key.help).help_heading(key.group);
+    let arg =
+        Arg::new(key.id).long(key.flag).help(key.help).help_heading(key.group).allow_negative_numbers(true);
     let arg = if key.is_switch() {
         arg.value_name("BOOL").num_args(0..=1).require_equals(true).default_missing_value("true")
     } else {

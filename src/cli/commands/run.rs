@@ -78,6 +78,7 @@ pub(super) fn run(args: &RunArgs, context: &Context) -> Result<u8, Failure> {
     for path in args.summary.iter().chain(&args.log) {
         Target::prepare(Some(path), settings.input.path.file())?.abandon();
     }
+    each_has_its_own_file(args, settings.output.path.as_deref())?;
     let mut pipeline = Pipeline::new(args, &settings.input)?;
     if !args.yes {
         estimate::confirm(&plan, prompt_tokens, confirm_above, args, context)?;
@@ -131,6 +132,31 @@ fn name_the_config(config: Option<&ConfigFile>, args: &RunArgs, context: &Contex
     if let Some(config) = config.filter(|_| !args.quiet) {
         context.terminal.say(&format!("configuration: {}", printable(&config.path().display().to_string())));
     }
+}
+
+/// Two outputs in one file would be one, and the other lost without a word.
+fn each_has_its_own_file(args: &RunArgs, output: Option<&Path>) -> Result<(), Failure> {
+    let named = [("--output", output), ("--summary", args.summary.as_deref())];
+    let more = [("--junit", args.junit.as_deref()), ("--log", args.log.as_deref())];
+    let mut seen: Vec<(&str, std::path::PathBuf)> = Vec::new();
+    for (flag, path) in named.into_iter().chain(more) {
+        let Some(path) = path.filter(|path| path.metadata().map_or(true, |data| data.is_file())) else {
+            continue;
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let real = path.canonicalize().or_else(|_| {
+            folder.canonicalize().map(|folder| folder.join(path.file_name().unwrap_or_default()))
+        });
+        let real = real.unwrap_or_else(|_| path.to_owned());
+        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == real) {
+            let name = printable(&path.display().to_string());
+            return Err(Failure::usage(format!(
+                "{other} and {flag} both name {name}: give each its own file"
+            )));
+        }
+        seen.push((flag, real));
+    }
+    Ok(())
 }
 
 /// What a summary would say, of a run that was stopped too late to have one.

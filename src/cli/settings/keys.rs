@@ -9,6 +9,18 @@ use crate::model::{CallSettings, KeySettings, KeySource, ProviderKind};
 /// The highest number that a limit of a key may be.
 const MOST: u64 = 1 << 40;
 
+/// What is said of a name that is none, without a word of it.
+const NO_VARIABLE: &str =
+    "not the name of a variable: a key is never given as text, put it into a variable and name that";
+
+/// Whether a text may be the name of a variable, and does not look like a key.
+fn names_a_variable(text: &str) -> bool {
+    const STARTS: [&str; 6] = ["sk_", "sk-", "gsk_", "hf_", "xai-", "AIza"];
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins_well && text.chars().all(is_part) && !STARTS.iter().any(|start| text.starts_with(start))
+}
+
 /// The keys: from flags, else from the file, else the provider's usual variable.
 pub(super) fn keys(
     layers: &Layers,
@@ -20,8 +32,12 @@ pub(super) fn keys(
         let Some((label, variable)) =
             text.split_once('=').filter(|(label, name)| !label.is_empty() && !name.is_empty())
         else {
-            return Err(SettingsError::Conflict(format!("--key-env {text}: write LABEL=VARIABLE")));
+            // What was typed may be a key.
+            return Err(SettingsError::Conflict("--key-env: write LABEL=VARIABLE".to_owned()));
         };
+        if !names_a_variable(variable) {
+            return Err(SettingsError::Conflict(format!("--key-env {label}: {NO_VARIABLE}")));
+        }
         let source = KeySource::Variable(variable.to_owned());
         keys.push(KeySettings { label: label.to_owned(), source, concurrency: 0, rpm: 0, tpm: 0 });
     }
@@ -38,7 +54,8 @@ pub(super) fn keys(
                 }
             };
             let source = match (text("env")?, text("file")?) {
-                (Some(variable), None) => KeySource::Variable(variable),
+                (Some(variable), None) if names_a_variable(&variable) => KeySource::Variable(variable),
+                (Some(_), None) => return Err(bad(&origin, "keys.env", NO_VARIABLE)),
                 (None, Some(path)) => KeySource::File(layers.path(&origin, &path)),
                 _ => {
                     return Err(bad(

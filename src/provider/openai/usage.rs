@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::model::Usage;
 use crate::provider::count::number;
 
-/// The usage in a body; `None` if it is missing, null or all zero, as some servers send it: then it is unknown, and
-/// never nothing.
+/// The usage in a body; `None` if it is missing, null or all zero, as some servers send it, or tells of the input or of
+/// the output only: then it is unknown, and never nothing.
 ///
 /// Cached tokens are part of the prompt tokens everywhere here: `OpenAI` says so in `prompt_tokens_details`, `DeepSeek`
 /// by `prompt_cache_hit_tokens` and `prompt_cache_miss_tokens`, which add up to the prompt.
@@ -25,9 +25,8 @@ pub(super) fn of(usage: &Value) -> Option<Usage> {
     let total = count(&["total_tokens"]);
     let input = count(&["prompt_tokens", "input_tokens"])
         .or_else(by_cache)
-        .or_else(|| Some(total?.saturating_sub(given_output?)))
-        .unwrap_or(0);
-    let output = given_output.or_else(|| Some(total?.saturating_sub(input))).unwrap_or(0);
+        .or_else(|| Some(total?.saturating_sub(given_output?)))?;
+    let output = given_output.or_else(|| Some(total?.saturating_sub(input)))?;
     let reasoning = part(OUTPUT, "reasoning_tokens").unwrap_or(0);
     // Where the three add up to the total, the server keeps reasoning apart from the output, and bills both.
     let apart = reasoning > 0 && total == Some(input.saturating_add(output).saturating_add(reasoning));
@@ -70,22 +69,24 @@ mod tests {
                     "completion_tokens": 7}),
                 [100, 60, 0, 7, 0],
             ),
-            (json!({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}), [100, 60, 0, 0, 0]),
+            (
+                json!({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40, "completion_tokens": 7}),
+                [100, 60, 0, 7, 0],
+            ),
             (json!({"prompt_tokens": "12", "completion_tokens": 5.0}), [12, 0, 0, 5, 0]),
             (
                 json!({"input_tokens": 3, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 1}}),
                 [3, 1, 0, 4, 0],
             ),
             (json!({"completion_tokens": 5, "total_tokens": 15}), [10, 0, 0, 5, 0]),
-            (json!({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}), [10, 10, 0, 0, 0]),
+            (
+                json!({"prompt_tokens": 10, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}),
+                [10, 10, 0, 0, 0],
+            ),
             (
                 json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 45,
                     "completion_tokens_details": {"reasoning_tokens": 30}}),
                 [10, 0, 0, 35, 30],
-            ),
-            (
-                json!({"prompt_tokens": -3, "completion_tokens": 5, "prompt_tokens_details": null}),
-                [0, 0, 0, 5, 0],
             ),
         ] {
             assert_eq!(counts(&usage), Some(expected), "{usage}");
@@ -101,6 +102,10 @@ mod tests {
             json!("12"),
             json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
             json!({"prompt_tokens": "many", "completion_tokens": 1e300}),
+            json!({"prompt_tokens": -3, "completion_tokens": 5, "prompt_tokens_details": null}),
+            // A half of it is no price.
+            json!({"prompt_tokens": 12}),
+            json!({"completion_tokens": 5}),
         ] {
             assert_eq!(counts(&usage), None, "{usage}");
         }
