@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::Usage;
 use crate::provider::count::number;
 
-/// The usage in a body; `None` if it is missing or all zero. The three input counts are disjoint here: what was read
+/// The usage in a body; `None` if it is missing, all zero, or tells of the input or of the output only. The three input counts are disjoint here: what was read
 /// from the cache and what was written to it are not part of `input_tokens`. What was written is told by how long the
 /// cache keeps it, too; a server that tells only that says no other sum. Output includes thinking.
 pub(super) fn read(body: &Value) -> Option<Usage> {
@@ -18,7 +18,9 @@ pub(super) fn read(body: &Value) -> Option<Usage> {
     let cached_input = count("cache_read_input_tokens");
     let cache_write = count("cache_creation_input_tokens").max(short.saturating_add(long));
     let input = count("input_tokens").saturating_add(cached_input).saturating_add(cache_write);
-    let output = count("output_tokens");
+    let output = usage.get("output_tokens").and_then(number)?;
+    let inputs = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    inputs.iter().find_map(|name| usage.get(*name).and_then(number))?;
     let thinking = usage.pointer("/output_tokens_details/thinking_tokens").and_then(number).unwrap_or(0);
     let reasoning = thinking.min(output);
     let usage = Usage { input, cached_input, cache_write, cache_write_long: long, output, reasoning };
@@ -54,15 +56,22 @@ mod tests {
                 [1630, 30, 1500, 1000, 5],
             ),
             (
-                json!({ "input_tokens": 1, "cache_creation": { "ephemeral_1h_input_tokens": 7 } }),
-                [8, 0, 7, 7, 0],
+                json!({ "input_tokens": 1, "cache_creation": { "ephemeral_1h_input_tokens": 7 }, "output_tokens": 3 }),
+                [8, 0, 7, 7, 3],
             ),
             (
-                json!({ "input_tokens": 1, "cache_creation_input_tokens": 7, "cache_creation": null }),
-                [8, 0, 7, 0, 0],
+                json!({ "input_tokens": 1, "cache_creation_input_tokens": 7, "cache_creation": null, "output_tokens": 2 }),
+                [8, 0, 7, 0, 2],
             ),
         ] {
             assert_eq!(counts(&usage), expected, "{usage}");
+        }
+    }
+
+    #[test]
+    fn half_of_it_is_unknown() {
+        for usage in [json!({}), json!({ "input_tokens": 9 }), json!({ "output_tokens": 9 }), json!(null)] {
+            assert_eq!(read(&json!({ "usage": usage })), None, "{usage}");
         }
     }
 }
