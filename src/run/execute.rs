@@ -187,7 +187,7 @@ pub fn execute(
     store.end_lease(seq)?;
     CrashPoint::LeaseEnded.pass();
     Draws::forget(&plan.state, seq);
-    let possible = store.book(seq)?.possible;
+    let possible = store.possible_with(seq, written.possible)?;
     let ended = Ended {
         run,
         execution: opened.execution,

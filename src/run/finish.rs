@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::Money;
 use crate::model::{OutputOrder, Settings, Totals};
 use crate::output::{OutputError, OutputWriter, Target};
 use crate::policy::{Exit, StopCause, exit};
@@ -78,6 +79,8 @@ pub(super) struct Written {
     pub(super) failures: Vec<FailureGroup>,
     pub(super) open: u64,
     pub(super) unanswered: bool,
+    /// The worst case of requests of stored attempts that brought no complete reply.
+    pub(super) possible: Money,
     pub(super) cause: Option<StopCause>,
     pub(super) exit: Exit,
     pub(super) files: Vec<PathBuf>,
@@ -128,7 +131,7 @@ pub(super) fn write(
     let writer = writer.filter(|_| has_output);
     let rows = rows.map(|row| late.check().and_then(|()| Ok(row?)));
     let joined = join.run(rows, opened.store.reader()?, skipped, writer, (joined, &written), each)?;
-    let Joined { totals, failures, open, output, unanswered } = joined;
+    let Joined { totals, failures, open, output, unanswered, possible } = joined;
     let failed = failed.or(output);
     // What was written before a fault ends anywhere: it is no output, not even a partial one.
     let target = target.filter(|target| failed.is_none() || target.is_stream());
@@ -154,7 +157,7 @@ pub(super) fn write(
             Vec::new()
         }
     };
-    Ok(Written { failures: failures.into_groups(), totals, open, unanswered, cause, exit, files })
+    Ok(Written { failures: failures.into_groups(), totals, open, unanswered, possible, cause, exit, files })
 }
 
 /// Begins the output at the end of a run. If its place has gone since it was looked at, the rows are counted, and the

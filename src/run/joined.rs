@@ -1,5 +1,6 @@
 //! What the rows of a run have become, added up.
 
+use crate::base::Money;
 use crate::model::{AttemptFact, AttemptRecord, RowResult, Status, Totals, Turn};
 use crate::output::OutputError;
 use crate::report::FailureGroups;
@@ -14,6 +15,8 @@ pub(super) struct Joined {
     pub(super) open: u64,
     /// Whether a request was sent that brought no complete reply and whose worst case is not known.
     pub(super) unanswered: bool,
+    /// The worst case of requests that brought no complete reply.
+    pub(super) possible: Money,
     /// An error of the output, after which the remaining rows were counted and not written.
     pub(super) output: Option<OutputError>,
 }
@@ -26,6 +29,7 @@ impl Joined {
             attempt.http_status.is_none() && attempt.cost.is_none() && attempt.possible.is_none()
         };
         self.unanswered |= history.attempts.iter().any(lost);
+        self.possible += history.attempts.iter().filter_map(|attempt| attempt.possible).sum::<Money>();
         self.totals.add_row(result.status, result.reason);
         if result.status == Status::Skipped || result.reason.is_operational() {
             self.open += 1;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ffi, params};
 
@@ -29,7 +31,7 @@ pub(super) struct Batches {
     /// Numbers of key labels.
     labels: HashMap<String, i64>,
     /// The log, to take it to the disk.
-    log: Option<File>,
+    log: Option<Arc<File>>,
 }
 
 /// What became of a batch that was committed.
@@ -67,13 +69,25 @@ impl Batches {
     /// Takes every commit so far to the disk. `SQLite` appends commits to the log and carries them over into the file
     /// only after a sync of its own, so the log is all that has to be there; a cut tail of it is left out as a whole.
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {
-        let failed = |source| StoreError::from_io(&self.path, source);
-        if self.log.is_none() {
-            let mut name = self.path.clone().into_os_string();
-            name.push("-wal");
-            self.log = Some(File::open(name).map_err(failed)?);
+        let synced = self.log()?.sync_data();
+        self.synced(synced)
+    }
+
+    /// The log, for whoever takes it to the disk and says with [`Batches::synced`] what came of it.
+    pub(super) fn log(&mut self) -> Result<Arc<File>, StoreError> {
+        if let Some(log) = &self.log {
+            return Ok(Arc::clone(log));
         }
-        self.log.as_ref().map_or(Ok(()), File::sync_data).map_err(failed)
+        let mut name = self.path.clone().into_os_string();
+        name.push("-wal");
+        let log = File::open(name).map(Arc::new).map_err(|source| StoreError::from_io(&self.path, source))?;
+        self.log = Some(Arc::clone(&log));
+        Ok(log)
+    }
+
+    /// What came of a sync, as an error of this store.
+    pub(super) fn synced(&self, result: io::Result<()>) -> Result<(), StoreError> {
+        result.map_err(|source| StoreError::from_io(&self.path, source))
     }
 
     pub(super) fn checkpoint(&self) -> Result<(), StoreError> {

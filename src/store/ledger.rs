@@ -73,6 +73,18 @@ impl Store {
         read().map_err(|source| self.sqlite(source))
     }
 
+    /// What a run may have spent, where the sum over its stored attempts is known: [`Book::possible`] without a look at
+    /// each of them.
+    pub fn possible_with(&self, run: u64, attempts: Money) -> Result<Money, StoreError> {
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let carried = self
+            .connection
+            .query_row("SELECT possible - forgiven FROM ledger WHERE run = ?1", [signed(run)], read)
+            .optional()
+            .map_err(|source| self.sqlite(source))?;
+        Ok(Money::from_pico((attempts.pico() + carried.unwrap_or(0)).max(0)))
+    }
+
     /// The lease that an execution has left behind by dying, if one has.
     pub fn lease(&self, run: u64) -> Result<Option<Lease>, StoreError> {
         self.connection

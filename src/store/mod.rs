@@ -13,6 +13,7 @@
 mod batch;
 mod connection;
 mod decisions;
+mod disk;
 mod entry;
 mod error;
 mod folder;
