@@ -116,7 +116,7 @@ pub enum DatasetError {
         columns: String,
     },
     /// `--rows` names rows that are not there.
-    #[error("{file} has {rows} rows, and row {asked} is asked for")]
+    #[error("{file} has {rows} rows, and no row {asked} for --rows or show")]
     RowsBeyondEnd {
         /// The file as given.
         file: String,

@@ -301,7 +301,7 @@ fn selections_take_their_rows_and_digest_what_they_read() {
     let (checked, rows) = case.read().unwrap();
     assert_eq!((rows.len(), checked.digest), (10, Digest::of(&std::fs::read(case.path()).unwrap())));
     let case = ten_rows(Selection::Ranges(vec![(9, 12)]));
-    assert_eq!(case.error(), "in has 10 rows, and row 12 is asked for");
+    assert_eq!(case.error(), "in has 10 rows, and no row 12 for --rows or show");
 }
 
 #[test]
