@@ -73,12 +73,17 @@ pub fn reads_like_a_credential(name: &str, value: &str) -> bool {
         "signature",
         "credential",
     ];
-    const STARTS: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "hf_", "AIza"];
     let lower = name.to_ascii_lowercase();
     let named = lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word));
     let joined = ["apikey", "accesskey", "accesstoken", "subscriptionkey", "authtoken"];
     let joined = joined.iter().any(|word| lower.ends_with(word));
-    !value.is_empty() && (named || joined || STARTS.iter().any(|start| value.starts_with(start)))
+    !value.is_empty() && (named || joined || begins_like_a_key(value))
+}
+
+/// Whether a text begins as the keys of providers do.
+pub fn begins_like_a_key(text: &str) -> bool {
+    const STARTS: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "hf_", "AIza"];
+    STARTS.iter().any(|start| text.starts_with(start))
 }
 
 /// Whether the last segment is `v1` or the like.

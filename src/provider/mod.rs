@@ -39,7 +39,7 @@ mod fixtures;
 
 pub use bound::bound;
 pub use codec::Codec;
-pub use endpoint::{Endpoint, endpoint, reads_like_a_credential};
+pub use endpoint::{Endpoint, begins_like_a_key, endpoint, reads_like_a_credential};
 pub use headroom::headroom;
 pub use kind::infer_provider;
 pub use model_facts::{ModelFacts, TableSource, model_facts};

@@ -5,6 +5,7 @@ use crate::cli::settings::layers::{Layers, Raw};
 use crate::cli::settings::resolve::Invocation;
 use crate::cli::settings::values::{bad, shown};
 use crate::model::{CallSettings, KeySettings, KeySource, ProviderKind};
+use crate::provider::begins_like_a_key;
 
 /// The highest number that a limit of a key may be.
 const MOST: u64 = 1 << 40;
@@ -15,10 +16,9 @@ const NO_VARIABLE: &str =
 
 /// Whether a text may be the name of a variable, and does not look like a key.
 fn names_a_variable(text: &str) -> bool {
-    const STARTS: [&str; 6] = ["sk_", "sk-", "gsk_", "hf_", "xai-", "AIza"];
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    begins_well && text.chars().all(is_part) && !STARTS.iter().any(|start| text.starts_with(start))
+    begins_well && text.chars().all(is_part) && !begins_like_a_key(text)
 }
 
 /// The keys: from flags, else from the file, else the provider's usual variable.
