@@ -1,6 +1,5 @@
 //! One process a job, any number of jobs a store; and what the state folder holds and never holds.
 #![expect(
-    clippy::unwrap_used,
     clippy::disallowed_methods,
     reason = "a failed expectation is the failure of the test, which prepares files"
 )]
@@ -9,12 +8,12 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 use support::command::{Outcome, Verify};
-use support::job::numbered;
+use support::job::{files, numbered};
 use support::mock::Mock;
 use support::provider::{Call, Provider, Reply};
 
@@ -30,16 +29,6 @@ fn ask(verify: Verify, url: &str, prompt: &str) -> Verify {
         "--concurrency",
         "8",
     ])
-}
-
-/// Every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found
 }
 
 #[test]

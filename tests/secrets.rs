@@ -7,12 +7,12 @@ mod support;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::command::{Outcome, Verify};
-use support::job::{always, completion, rows, zipped};
+use support::job::{always, completion, files, rows, zipped};
 use support::provider::{Call, Provider, Reply};
 
 /// One of each kind: with what JSON, URLs and shells escape, plain, with dots.
@@ -147,16 +147,6 @@ fn echo(call: &Call) -> Reply {
     .header("retry-after", key)
     .header("set-cookie", key)
     .header("www-authenticate", &format!("Bearer realm=\"{key}\""))
-}
-
-/// Every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found
 }
 
 /// A text with escapes of JSON and URLs undone, as often as they may be nested.

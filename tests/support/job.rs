@@ -1,6 +1,7 @@
 //! Small jobs for the binary, against a scripted provider.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -74,21 +75,25 @@ pub(crate) fn completion(message: &Value, finish_reason: &str) -> Reply {
         "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}}))
 }
 
-/// Every file under the working directory that holds these bytes, the state included.
-pub(crate) fn files_with(outcome: &Outcome, text: &str) -> Vec<String> {
+/// Every file below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![outcome.path(".")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if fs::read(&path).unwrap().windows(text.len()).any(|part| part == text.as_bytes()) {
-                found.push(path.display().to_string());
-            }
-        }
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
     }
     found
+}
+
+/// Every file under the working directory that holds these bytes, the state included.
+pub(crate) fn files_with(outcome: &Outcome, text: &str) -> Vec<String> {
+    let holds =
+        |path: &PathBuf| fs::read(path).unwrap().windows(text.len()).any(|part| part == text.as_bytes());
+    files(&outcome.path("."))
+        .iter()
+        .filter(|path| holds(path))
+        .map(|path| path.display().to_string())
+        .collect()
 }
 
 /// The time between the arrivals of two requests.
