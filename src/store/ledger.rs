@@ -55,17 +55,9 @@ impl Store {
                     Ok((book, row.get(2)?, row.get(3)?))
                 },
             )?;
-            let carried: Option<(i64, i64, i64)> = self
-                .connection
-                .query_row(
-                    "SELECT possible, calls, forgiven FROM ledger WHERE run = ?1",
-                    [signed(run)],
-                    |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-                )
-                .optional()?;
-            let (more, more_calls, forgiven) = carried.unwrap_or_default();
+            let (carried, more_calls) = self.carried(run)?;
             Ok(Book {
-                possible: Money::from_pico((possible + more - forgiven).max(0)),
+                possible: Money::from_pico((possible + carried).max(0)),
                 calls: u64::try_from(calls + more_calls).unwrap_or(0),
                 ..book
             })
@@ -76,13 +68,16 @@ impl Store {
     /// What a run may have spent, where the sum over its stored attempts is known: [`Book::possible`] without a look at
     /// each of them.
     pub fn possible_with(&self, run: u64, attempts: Money) -> Result<Money, StoreError> {
-        let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-        let carried = self
-            .connection
-            .query_row("SELECT possible - forgiven FROM ledger WHERE run = ?1", [signed(run)], read)
-            .optional()
-            .map_err(|source| self.sqlite(source))?;
-        Ok(Money::from_pico((attempts.pico() + carried.unwrap_or(0)).max(0)))
+        let (carried, _) = self.carried(run).map_err(|source| self.sqlite(source))?;
+        Ok(Money::from_pico((attempts.pico() + carried).max(0)))
+    }
+
+    /// What the ledger holds of a run beside its attempts: possible money less what was forgiven, and requests.
+    fn carried(&self, run: u64) -> rusqlite::Result<(i64, i64)> {
+        let sql = "SELECT possible - forgiven, calls FROM ledger WHERE run = ?1";
+        let carried =
+            self.connection.query_row(sql, [signed(run)], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(carried.unwrap_or_default())
     }
 
     /// The lease that an execution has left behind by dying, if one has.
