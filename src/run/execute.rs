@@ -25,8 +25,8 @@ use crate::run::driven::Driven;
 use crate::run::driver::{Commit, Driver, GRACE, MakeWorker};
 use crate::run::earlier::Earlier;
 use crate::run::error::RunError;
-use crate::run::feed::{Feed, FeedPlan};
-use crate::run::finish::{follow, replaced_run, write};
+use crate::run::feed::{Feed, FeedPlan, FinishedRows};
+use crate::run::finish::{follow, replaced_run, target, write};
 use crate::run::follow::{Finishing, Follow};
 use crate::run::history::{Retry, RowJudge};
 use crate::run::identity::request_prefix;
@@ -155,7 +155,8 @@ pub fn execute(
 ) -> Result<Ended, RunError> {
     let begun = clock.now();
     let opened = open(plan, clock.wall())?;
-    let replaced = replaced_run(plan, &opened)?;
+    let target = target(plan)?;
+    let replaced = replaced_run(target.as_ref(), &opened)?;
     (hooks.opened)(&opened.record, opened.continued, replaced.as_ref());
     let (commit_sender, commits) = mpsc::unbounded_channel::<Commit>();
     let writer = Writer::start(
@@ -167,8 +168,10 @@ pub fn execute(
     )?;
     let judge = Arc::new(RowJudge::new(plan.answers.clone(), &plan.settings.answer, &plan.settings.ensemble));
     let work = Work { plan, opened: &opened, judge: &judge, clock, begun };
-    let follow = follow(&work, stop, hooks.row.is_some())?;
-    let driven = drive(&work, &writer, commits, &mut stops, observer, follow.as_ref().map(Follow::finishing));
+    let finished = finished_rows(&opened, &plan.settings)?;
+    let follow = follow(&work, target, &finished, stop, hooks.row.is_some())?;
+    let finishing = follow.as_ref().map(Follow::finishing);
+    let driven = drive(&work, &writer, commits, &mut stops, observer, (finished, finishing));
     let mut late = LateStop::new(&mut stops, &**clock);
     let cause = driven.as_ref().ok().and_then(|driven| driven.cause.as_ref());
     let followed = follow.map(|follow| follow.finish(&mut late, cause)).transpose();
@@ -238,11 +241,10 @@ fn drive(
     commits: mpsc::UnboundedReceiver<Commit>,
     stops: &mut Stops,
     observer: &mut dyn Observer,
-    finishing: Option<Finishing>,
+    (finished, finishing): (FinishedRows, Option<Finishing>),
 ) -> Result<Driven, RunError> {
     let Work { plan, opened, judge, clock, begun } = *work;
     let (settings, store, record) = (&plan.settings, &opened.store, &opened.record);
-    let finished = finished_rows(opened, settings)?;
     let earlier = Earlier::of(opened, &finished);
     let feed = FeedPlan {
         rows: plan.source.rows(&plan.checked)?,

@@ -19,7 +19,7 @@ use crate::run::seen::SeenRequests;
 use crate::store::Reader;
 
 /// One bit a row: which rows of a continued run are finished.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FinishedRows {
     words: Vec<u64>,
 }

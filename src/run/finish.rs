@@ -14,23 +14,24 @@ use crate::run::feed::FinishedRows;
 use crate::run::follow::{Follow, FollowPlan, Followed};
 use crate::run::join::{EachRow, Join};
 use crate::run::joined::Joined;
-use crate::run::resume::{Opened, finished_rows};
+use crate::run::resume::Opened;
 use crate::run::stop::{LateStop, StopSender, skip_reason};
 use crate::store::RunRecord;
 
 /// Starts to write rows as they finish. A file in the order of the input is written at the end where somebody wants
 /// to see each row then, since the join has to go through all of them anyway.
-pub(super) fn follow(work: &Work<'_>, stops: StopSender, each: bool) -> Result<Option<Follow>, RunError> {
+pub(super) fn follow(
+    work: &Work<'_>,
+    target: Option<Target>,
+    earlier: &FinishedRows,
+    stops: StopSender,
+    each: bool,
+) -> Result<Option<Follow>, RunError> {
     let Work { plan, opened, .. } = *work;
     let settings = &plan.settings;
-    // A probe writes no output.
-    if plan.probe.is_some() {
-        return Ok(None);
-    }
-    let target = prepare(settings)?;
-    if each && !target.is_stream() && settings.output.order == OutputOrder::Input {
-        return Ok(None);
-    }
+    let at_the_end =
+        |target: &Target| each && !target.is_stream() && settings.output.order == OutputOrder::Input;
+    let Some(target) = target.filter(|target| !at_the_end(target)) else { return Ok(None) };
     let follow = FollowPlan {
         join: join(work)?,
         rows: plan.source.rows(&plan.checked)?,
@@ -39,7 +40,7 @@ pub(super) fn follow(work: &Work<'_>, stops: StopSender, each: bool) -> Result<O
         columns: plan.columns.clone(),
         line_end: plan.checked.line_end,
         target,
-        earlier: finished_rows(opened, settings)?,
+        earlier: earlier.clone(),
         stops,
     };
     Follow::start(follow).map(Some)
@@ -62,13 +63,14 @@ fn prepare(settings: &Settings) -> Result<Target, OutputError> {
     Target::prepare(settings.output.path.as_deref(), settings.input.path.file())
 }
 
+/// The place of the output; a probe writes none.
+pub(super) fn target(plan: &Plan) -> Result<Option<Target>, OutputError> {
+    plan.probe.is_none().then(|| prepare(&plan.settings)).transpose()
+}
+
 /// The run of another job that has written the file which this one's output replaces, if one has.
-pub(super) fn replaced_run(plan: &Plan, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
-    if plan.probe.is_some() {
-        return Ok(None);
-    }
-    let target = prepare(&plan.settings)?;
-    let Some(file) = target.replaces() else { return Ok(None) };
+pub(super) fn replaced_run(target: Option<&Target>, opened: &Opened) -> Result<Option<RunRecord>, RunError> {
+    let Some(file) = target.and_then(Target::replaces) else { return Ok(None) };
     let writer = opened.store.last_writer(&file.display().to_string())?;
     Ok(writer.filter(|run| run.job != opened.record.job))
 }

@@ -286,7 +286,7 @@ impl Out {
                     ended.insert(row);
                 }
             }
-            let ended_to = ended.unbroken_from(row.number, PAGE as u64);
+            let ended_to = || ended.unbroken_from(row.number, PAGE as u64);
             let history = histories.of(row.number, ended_to).map_err(|_| Stopped::Unread)?;
             if !self.write(&row, &history)? {
                 return Ok(Some(row));

@@ -23,10 +23,11 @@ impl Histories {
     }
 
     /// What is stored of a row; nothing but its number where nothing is. Of it and of all rows behind it to
-    /// `ended_to` nothing more will be stored, so that they may be read together.
-    pub(super) fn of(&mut self, row: u64, ended_to: u64) -> Result<RowHistory, StoreError> {
+    /// `ended_to`, which is asked for where more must be read, nothing more will be stored, so that they may be read
+    /// together.
+    pub(super) fn of(&mut self, row: u64, ended_to: impl FnOnce() -> u64) -> Result<RowHistory, StoreError> {
         if row > self.read_to {
-            let last = ended_to.max(row);
+            let last = ended_to().max(row);
             self.page = self.store.rows_between(self.run, row, last, PAGE)?.into();
             let is_full = self.page.len() == PAGE;
             self.read_to = self.page.back().filter(|_| is_full).map_or(last, |history| history.row);

@@ -74,7 +74,7 @@ impl Join {
             if is_written && each.is_none() {
                 continue;
             }
-            let history = histories.of(row.number, AttemptKey::MAX_ROW)?;
+            let history = histories.of(row.number, || AttemptKey::MAX_ROW)?;
             let result = self.result(&row, &history, skipped)?;
             joined.add(&history, &result);
             if let Some(each) = &mut each {

@@ -118,7 +118,7 @@ impl Past {
     }
 
     fn row<'a>(&self, row: &'a InputRow, histories: &mut Histories) -> Result<PastRow<'a>, RunError> {
-        let history = histories.of(row.number, AttemptKey::MAX_ROW)?;
+        let history = histories.of(row.number, || AttemptKey::MAX_ROW)?;
         let prompt = self.decisions.prompt(row, self.header());
         let content = prompt.map(|prompt| self.decisions.content(&prompt));
         let person = match &content {

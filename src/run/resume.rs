@@ -99,17 +99,14 @@ fn left(state: &Path, store: &Store, run: u64) -> Result<Option<Left>, RunError>
     Ok(Some(Left { lost, beyond }))
 }
 
-/// What an execution of a run may have spent, and how many requests it may have sent, if it died under a ceiling: the
-/// draws whose attempts are not stored; after a power cut, which forgets notes, all that its lease allowed. `None`
-/// where no lease was left.
+/// What an execution of a run may have spent if it died under a ceiling: the draws whose attempts are not stored; after
+/// a power cut, which forgets notes, all that its lease allowed. `None` where no lease was left.
 ///
 /// # Errors
 /// A store or notes that cannot be read.
-pub fn left_by_the_dead(state: &Path, store: &Store, run: u64) -> Result<Option<(Money, u64)>, RunError> {
-    Ok(left(state, store, run)?.map(|Left { lost, beyond: (money, calls) }| {
-        let sum = lost.iter().fold(money, |sum, (_, bound)| sum + *bound);
-        (sum, calls + lost.len() as u64)
-    }))
+pub fn left_by_the_dead(state: &Path, store: &Store, run: u64) -> Result<Option<Money>, RunError> {
+    let left = left(state, store, run)?;
+    Ok(left.map(|Left { lost, beyond }| beyond.0 + lost.iter().map(|(_, bound)| *bound).sum::<Money>()))
 }
 
 /// Continues the job's unfinished run, or opens a new one. Says which rows count as unfinished, and whether it

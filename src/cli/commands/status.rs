@@ -55,7 +55,7 @@ fn cost_of(run: &RunRecord, snapshot: &Snapshot, store: &Store, state: &Path) ->
     let book = store.book(run.seq)?;
     let mut possible = book.possible;
     if state_of(run, state) == RunState::Killed
-        && let Some((left, _)) = left_by_the_dead(state, store, run.seq)?
+        && let Some(left) = left_by_the_dead(state, store, run.seq)?
     {
         possible += left;
     }
