@@ -62,7 +62,8 @@ pub(super) fn place(mut fault: Fault, raw: &str, line: &str) -> Fault {
 
 /// Whether a trimmed line is one JSON object; if so, whether it repeats a key at its top level.
 pub(super) fn inspect(line: &str) -> Result<bool, Fault> {
-    let may_have_surrogate = line.contains("\\ud") || line.contains("\\uD");
+    let is_surrogate = |at: usize| matches!(line.as_bytes().get(at + 1..at + 3), Some(b"ud" | b"uD"));
+    let may_have_surrogate = memchr::memchr_iter(b'\\', line.as_bytes()).any(is_surrogate);
     if may_have_surrogate && serde_json::from_str::<IgnoredAny>(line).is_ok() {
         lone_surrogate(line).map_or(Ok(()), Err)?;
     }
@@ -172,9 +173,7 @@ fn number_word(line: &str, at: usize) -> Option<(usize, &str)> {
 /// settles nearly every line.
 fn too_deep(line: &str) -> Option<u64> {
     let opens = |byte: u8| byte == b'{' || byte == b'[';
-    if line.bytes().filter(|&byte| opens(byte)).count() <= DEEPEST {
-        return None;
-    }
+    memchr::memchr2_iter(b'{', b'[', line.as_bytes()).nth(DEEPEST)?;
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     for (at, byte) in line.bytes().enumerate() {
         match byte {

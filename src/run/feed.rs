@@ -18,6 +18,9 @@ use crate::run::identity::{row_prefix, sample_hash};
 use crate::run::seen::SeenRequests;
 use crate::store::Reader;
 
+/// How many rows that have ended are passed over in one batch: a snapshot is not held for long.
+const MOST_PASSED: u64 = 4_096;
+
 /// One bit a row: which rows of a continued run are finished.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FinishedRows {
@@ -174,11 +177,19 @@ impl Drop for Feed {
 }
 
 impl FeedPlan {
+    /// The next rows, at most so many: all that is looked up for them is looked up in one snapshot.
     pub(super) fn batch(&mut self, count: usize) -> Result<Batch, RunError> {
+        self.store.hold()?;
+        let batch = self.rows(count);
+        self.store.release()?;
+        batch
+    }
+
+    fn rows(&mut self, count: usize) -> Result<Batch, RunError> {
         let mut batch = Batch { rows: Vec::with_capacity(count), exhausted: false, passed: 0 };
         // Other runs may begin at any time, so it is asked for each batch.
         let others = self.store.has_other_attempts(self.run)?;
-        while batch.rows.len() < count {
+        while batch.rows.len() < count && batch.passed < MOST_PASSED {
             let next = if self.left == Some(0) { None } else { self.rows.next() };
             let Some(row) = next else {
                 batch.exhausted = true;
@@ -239,7 +250,7 @@ impl FeedPlan {
                 // What this run knows of a request comes from its earlier executions, or was fed in this one.
                 let own = self.seen.insert(hash) || self.continued;
                 if own || others {
-                    self.look_up(row.number, number, hash, sample)?;
+                    self.look_up((row.number, number), hash, own, sample)?;
                 }
             }
         }
@@ -295,12 +306,13 @@ impl FeedPlan {
     }
 
     /// Fills an open sample with a stored answer for its request, with a final failure that a row of this run has
-    /// had for the same request, or with the one that this row had in the job's run before.
+    /// had for the same request, or with the one that this row had in the job's run before. `own`: this run may have
+    /// made the request.
     fn look_up(
         &mut self,
-        row: u64,
-        number: u16,
+        (row, number): (u64, u16),
         hash: &[u8; 16],
+        own: bool,
         sample: &mut Sample,
     ) -> Result<(), RunError> {
         if let Some(found) = self.store.lookup(hash)?
@@ -310,7 +322,7 @@ impl FeedPlan {
             sample.source = Some(found.key);
             return Ok(());
         }
-        if let Some(found) = self.store.lookup_failure(self.run, hash)? {
+        if own && let Some(found) = self.store.lookup_failure(self.run, hash)? {
             // An own failure that is asked again is not taken from itself.
             let own = found.key.ticket();
             if (own.row, own.sample) != (row, number) && !self.is_asked_again(&found)? {

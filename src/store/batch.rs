@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, Transaction, TransactionBehavior, ff
 
 use crate::base::{AttemptKey, CrashPoint, Ticket};
 use crate::model::{AttemptRecord, Ending};
-use crate::store::connection::{Purpose, checkpoint, connect};
+use crate::store::connection::{Purpose, carry_over, checkpoint, connect};
 use crate::store::record::{INSERT, LONGEST_INLINE, insert};
 use crate::store::runs::signed;
 use crate::store::{Entry, StoreError};
@@ -46,9 +46,9 @@ pub(super) struct Committed {
 impl Batches {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = connect(path, Purpose::Write)?;
-        // Commits go to the disk together, in `sync`.
+        // Commits go to the disk together, in `sync`, and are carried over beside the next ones.
         connection
-            .execute_batch("PRAGMA synchronous = NORMAL")
+            .execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")
             .map_err(|source| StoreError::from_sqlite(path, source))?;
         Ok(Self { connection, path: path.to_owned(), labels: HashMap::new(), log: None })
     }
@@ -88,6 +88,15 @@ impl Batches {
     /// What came of a sync, as an error of this store.
     pub(super) fn synced(&self, result: io::Result<()>) -> Result<(), StoreError> {
         result.map_err(|source| StoreError::from_io(&self.path, source))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Carries over what is left of the log, so that it begins anew with the next commit.
+    pub(super) fn carry_over(&self) -> Result<(), StoreError> {
+        carry_over(&self.connection, &self.path).map(|_| ())
     }
 
     pub(super) fn checkpoint(&self) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::base::{AttemptKey, Money, WallTime};
 use crate::model::{AttemptRecord, Learned};
+use crate::store::record::LONGEST_INLINE;
 
 /// One thing to keep. `run` is the run's number in the store, at most [`AttemptKey::MAX_RUN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,5 +97,13 @@ impl Entry {
     /// Whether it is an attempt.
     pub(super) fn is_attempt(&self) -> bool {
         matches!(self, Self::Attempt { .. })
+    }
+
+    /// Bytes of a body that has a place of its own.
+    pub(super) fn long_bytes(&self) -> usize {
+        match self {
+            Self::Attempt { record, .. } if record.raw.len() > LONGEST_INLINE => record.raw.len(),
+            _ => 0,
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! disk has it.
 
 mod batch;
+mod carrier;
 mod connection;
 mod decisions;
 mod disk;

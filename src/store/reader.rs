@@ -47,7 +47,7 @@ const REPLAYED: &str = "SELECT r.id, a.ending FROM rows r CROSS JOIN attempts a 
                         ORDER BY r.id";
 
 /// A connection that only reads. It sees every commit that was made before a call, and holds nothing up: no call
-/// keeps a snapshot open after it returns.
+/// but [`Reader::hold`] keeps a snapshot open after it returns.
 #[derive(Debug)]
 pub struct Reader {
     pub(super) connection: Connection,
@@ -59,6 +59,25 @@ impl Reader {
     /// [`Store::open`](crate::store::Store::open) leaves it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self { connection: connect(path, Purpose::Read)?, path: path.to_owned() })
+    }
+
+    /// From here to [`Reader::release`] all calls see one snapshot of the store, which spares each of them its locks and
+    /// reading again what the call before has read. The log cannot begin anew meanwhile: for moments only.
+    pub fn hold(&mut self) -> Result<(), StoreError> {
+        self.run("BEGIN")
+    }
+
+    /// Ends what [`Reader::hold`] began.
+    pub fn release(&mut self) -> Result<(), StoreError> {
+        self.run("COMMIT")
+    }
+
+    fn run(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(|_| ())
+            .map_err(|source| StoreError::from_sqlite(&self.path, source))
     }
 
     /// The valid answer for a hash, whichever run has bought it.
@@ -209,8 +228,8 @@ impl Reader {
         let Some((low, high)) = bounds(run, first, last).filter(|_| max > 0) else { return Ok(found) };
         let Self { connection, path } = self;
         let sqlite = |source| StoreError::from_sqlite(path, source);
-        // One snapshot for both statements.
-        let transaction = connection.transaction().map_err(sqlite)?;
+        // One snapshot for both statements, also within that of a caller.
+        let transaction = connection.savepoint().map_err(sqlite)?;
         let sql = if raw { (ATTEMPTS_RAW, EXCEPTIONS_RAW) } else { (ATTEMPTS, EXCEPTIONS) };
         let mut attempts = transaction.prepare_cached(sql.0).map_err(sqlite)?;
         let mut exceptions = transaction.prepare_cached(sql.1).map_err(sqlite)?;

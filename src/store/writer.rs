@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::base::CrashPoint;
 use crate::store::batch::{Batches, Sent};
+use crate::store::carrier::Carrier;
 use crate::store::disk::Disk;
 use crate::store::{Entry, Store, StoreError};
 
@@ -80,16 +81,20 @@ impl Writer {
     ///
     /// Errors: those of opening the file, and [`StoreError::Thread`].
     pub fn start(store: &Store, on_commit: OnCommit) -> Result<Self, StoreError> {
-        Self::start_with(Batches::open(store.path())?, on_commit)
+        Self::start_with(Batches::open(store.path())?, Carrier::default(), on_commit)
     }
 
-    pub(super) fn start_with(batches: Batches, on_commit: OnCommit) -> Result<Self, StoreError> {
+    pub(super) fn start_with(
+        batches: Batches,
+        carrier: Carrier,
+        on_commit: OnCommit,
+    ) -> Result<Self, StoreError> {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new()
             .name("store".to_owned())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || write(&shared, batches, &on_commit)
+                move || write(&shared, batches, carrier, &on_commit)
             })
             .map_err(|source| StoreError::Thread { source })?;
         Ok(Self { shared, thread: Some(thread) })
@@ -165,11 +170,16 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn write(shared: &Shared, batches: Batches, on_commit: &OnCommit) -> Result<(), StoreError> {
+fn write(
+    shared: &Shared,
+    batches: Batches,
+    carrier: Carrier,
+    on_commit: &OnCommit,
+) -> Result<(), StoreError> {
     let _ends = Ends(shared);
     let mut batch = Vec::new();
-    let mut work =
-        Work { shared, on_commit, batches, disk: None, waiting: Waiting::default(), syncing: None };
+    let waiting = Waiting::default();
+    let mut work = Work { shared, on_commit, batches, disk: None, carrier, waiting, syncing: None };
     while let Some(urgent) = take(shared, &mut batch, work.is_waiting()) {
         if let Err(error) = work.step(&mut batch, urgent) {
             let error = Arc::new(error);
@@ -181,6 +191,7 @@ fn write(shared: &Shared, batches: Batches, on_commit: &OnCommit) -> Result<(), 
             break;
         }
     }
+    drop(work.carrier);
     work.batches.checkpoint()
 }
 
@@ -200,6 +211,7 @@ struct Work<'a> {
     batches: Batches,
     /// Started when it is first needed.
     disk: Option<Disk>,
+    carrier: Carrier,
     waiting: Waiting,
     /// What is on its way to the disk.
     syncing: Option<Waiting>,
@@ -241,6 +253,9 @@ impl Work<'_> {
             self.disk = Some(disk);
             self.syncing = Some(mem::take(&mut self.waiting));
         }
+        if self.carrier.step(self.batches.path())? {
+            self.batches.carry_over()?;
+        }
         Ok(())
     }
 
@@ -251,6 +266,7 @@ impl Work<'_> {
         self.waiting.entries += u64::try_from(batch.len()).unwrap_or(0);
         self.waiting.commits += 1;
         let attempts = batch.iter().filter(|(_, entry)| entry.is_attempt()).count();
+        self.carrier.add(attempts, batch.iter().map(|(_, entry)| entry.long_bytes()).sum());
         batch.clear();
         if attempts > 0 {
             CrashPoint::AttemptsKept.pass();

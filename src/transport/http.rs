@@ -60,14 +60,13 @@ impl Http {
     /// # Errors
     /// No TLS provider is installed, or the client cannot be set up on this machine.
     pub fn new(settings: HttpSettings, redactor: Redactor) -> Result<Self, TransportError> {
-        if !tls::is_installed() {
-            return Err(TransportError::NoTls);
-        }
+        let tls = tls::config().ok_or(TransportError::NoTls)?;
         // HTTP/2 is left out: one of its connections stops at the server's limit of streams, and the limiter would
         // take that wait for an overloaded provider.
         let client = Client::builder()
             .user_agent(concat!("verify/", env!("CARGO_PKG_VERSION")))
             .http1_only()
+            .tls_backend_preconfigured(tls)
             .retry(retry::never())
             .redirect(redirect::Policy::none())
             .referer(false)

@@ -1,6 +1,7 @@
 //! `verify run`.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -256,6 +257,9 @@ fn write_summary(args: &RunArgs, summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The most files for which room is made ahead.
+const MOST_FILES: usize = 16_384;
+
 /// Connections are files: more of them need a higher limit.
 fn raise_file_limit(settings: &Settings) {
     let wanted = u64::from(settings.limits.concurrency) + 256;
@@ -263,6 +267,16 @@ fn raise_file_limit(settings: &Settings) {
         // Where it cannot be raised, connections fail and are tried again.
         let _ = rlimit::increase_nofile_limit(wanted);
     }
+    make_room_for_files(usize::try_from(wanted).unwrap_or(0).min(MOST_FILES));
+}
+
+/// Has the kernel make its table of open files as large as it will be, which has to happen before there are threads:
+/// while several threads share the table, each doubling waits for all processors, some ten milliseconds.
+fn make_room_for_files(count: usize) {
+    // It is a matter of speed alone: where there is no such file, or no room, the table grows later.
+    let Ok(file) = File::open("/dev/null") else { return };
+    let copies: Vec<File> = (0..count).map_while(|_| file.try_clone().ok()).collect();
+    drop(copies);
 }
 
 /// How the keys of these settings are looked up, once the first request is about to go.

@@ -64,6 +64,9 @@ pub(super) struct Stopping {
     aborted: bool,
 }
 
+/// The most rows of a load: the first requests go while the next rows are read.
+const MOST_A_LOAD: usize = 256;
+
 /// The first rows of an execution: are they all rejected in the same way?
 #[derive(Debug)]
 pub(super) enum Opening {
@@ -374,7 +377,7 @@ impl Scheduler {
         }
         let window = self.config.window();
         let room = window.saturating_sub(self.rows.len());
-        (room >= (window / 4).clamp(1, 64)).then_some(room)
+        (room >= (window / 4).clamp(1, 64)).then_some(room.min(MOST_A_LOAD))
     }
 
     fn only_held_rows_are_left(&self) -> bool {
