@@ -12,6 +12,7 @@
 //! a value is changed, trimmed or interpreted; a template, a schema or an output is known. All that is
 //! written is the copy of standard input that [`spool`] makes, and a temporary index while ids are checked.
 
+mod ahead;
 mod checked;
 mod csv;
 mod encoding;

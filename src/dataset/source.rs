@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use crate::base::Digest;
+use crate::dataset::ahead::Ahead;
 use crate::dataset::encoding::text_of;
 use crate::dataset::ids::{self, IdIndex};
 use crate::dataset::records::{Parsed, Records, read_error, stops};
@@ -14,6 +15,9 @@ use crate::dataset::select::{Chosen, Pick};
 use crate::dataset::unpack::unpacked;
 use crate::dataset::{Checked, DatasetError, Problem, Problems, Rows};
 use crate::model::{Header, InputFormat, InputRow, InputSettings, Selection};
+
+/// From how many bytes on a file is read ahead.
+const READ_AHEAD: u64 = 1 << 20;
 
 /// An input file and how it is to be read. It holds no open file: each pass opens it anew.
 #[derive(Debug, Clone)]
@@ -167,12 +171,20 @@ impl Source {
     fn open(&self, whole: Option<Tally>, digested: bool) -> Result<Records, DatasetError> {
         let file = File::open(&self.file).map_err(|error| read_error(&self.shown_as, error))?;
         let raw: Box<dyn Read + Send> = match whole {
-            Some(tally) => Box::new(Tallied { inner: file, tally }),
+            Some(tally) => {
+                let is_large = file.metadata().is_ok_and(|metadata| metadata.len() >= READ_AHEAD);
+                let tallied = Tallied { inner: file, tally };
+                if is_large { Box::new(self.ahead(tallied)?) } else { Box::new(tallied) }
+            }
             None => Box::new(file),
         };
         let text = unpacked(&self.file, raw).and_then(|raw| text_of(raw, self.settings.encoding));
         let text = text.map_err(|error| read_error(&self.shown_as, error))?;
         Records::open(text, &self.settings, &self.shown_as, digested)
+    }
+
+    fn ahead(&self, tallied: Tallied) -> Result<Ahead, DatasetError> {
+        Ahead::new(tallied).map_err(|error| read_error(&self.shown_as, error))
     }
 
     fn pick(&self, count: u64, seed: u64, whole: &Tally) -> Result<(Chosen, u64), DatasetError> {

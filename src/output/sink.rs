@@ -8,18 +8,47 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+/// How many bytes of a regular file may wait for the disk.
+const UNSYNCED: usize = 4 << 20;
+
 /// An open output. What is written to it is complete only after `finish`.
 pub struct Sink(Form);
 
 enum Form {
-    Plain(File),
-    Gzip(GzEncoder<File>),
-    Zstd(zstd::Encoder<'static, File>),
+    Plain(Steady),
+    Gzip(GzEncoder<Steady>),
+    Zstd(zstd::Encoder<'static, Steady>),
+}
+
+/// A regular file goes to the disk as it grows, so that little of it is left to go there at the end.
+struct Steady {
+    file: File,
+    /// Bytes that wait for the disk; `None` for what is no regular file.
+    unsynced: Option<usize>,
+}
+
+impl Write for Steady {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        if let Some(unsynced) = &mut self.unsynced {
+            *unsynced += count;
+            if *unsynced >= UNSYNCED {
+                self.file.sync_data()?;
+                *unsynced = 0;
+            }
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 impl Sink {
-    /// Into a file as the name says: compressed where it ends in `.gz` or `.zst`, else as it is.
-    pub(super) fn new(name: &Path, file: File) -> io::Result<Self> {
+    /// Into a file or a stream as the name says: compressed where it ends in `.gz` or `.zst`, else as it is.
+    pub(super) fn new(name: &Path, file: File, is_regular: bool) -> io::Result<Self> {
+        let file = Steady { file, unsynced: is_regular.then_some(0) };
         let extension = name.extension().and_then(|text| text.to_str()).map(str::to_ascii_lowercase);
         Ok(Self(match extension.as_deref() {
             Some("gz") => Form::Gzip(GzEncoder::new(file, Compression::default())),
@@ -32,9 +61,9 @@ impl Sink {
         }))
     }
 
-    /// As it is.
+    /// Into a stream, as it is.
     pub(super) fn plain(file: File) -> Self {
-        Self(Form::Plain(file))
+        Self(Form::Plain(Steady { file, unsynced: None }))
     }
 
     /// Writes what ends a compressed file: its checksum and its length.

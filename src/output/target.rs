@@ -113,9 +113,10 @@ impl Target {
                 file
             }),
         };
+        let is_regular = !self.is_stream();
         let sink = opened.and_then(|file| match self.place {
             Place::Stdout => Ok(Sink::plain(file)),
-            _ => Sink::new(Path::new(&self.name), file),
+            _ => Sink::new(Path::new(&self.name), file, is_regular),
         });
         sink.map_err(|error| OutputError::writing(&self.name, error))
     }

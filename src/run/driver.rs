@@ -134,6 +134,7 @@ impl Driver<'_> {
             sent: totals.attempts,
             needed: self.needed,
             last,
+            closing: None,
         }
     }
 

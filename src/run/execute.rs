@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -181,6 +182,8 @@ pub fn execute(
         let unable = StopCause::Unable(error.to_string());
         driven.cause = driven.cause.take().max(Some(unable));
     }
+    // The store carries over what it holds while the output goes to the disk.
+    writer.begin_to_close();
     let written = write(&work, driven.cause.clone(), followed, late, hooks.row.take())?;
     let closed = writer.close();
     CrashPoint::WriterClosed.pass();
@@ -221,6 +224,8 @@ pub fn execute(
     store.close()?;
     CrashPoint::StoreCheckpointed.pass();
     closed.map_err(RunError::Writer)?;
+    // What it has to do ends by itself.
+    let _ = driven.closing.map(JoinHandle::join);
     drop(opened.lock);
     Ok(ended)
 }
@@ -309,7 +314,10 @@ fn drive(
         settles_until: begun,
         ticks: 0,
     };
-    Ok(runtime.block_on(driver.drive()))
+    let driven = runtime.block_on(driver.drive());
+    // Thousands of connections take a while to close, and the output need not wait for that.
+    let closing = thread::Builder::new().name("connections".to_owned()).spawn(move || drop(runtime));
+    Ok(Driven { closing: closing.ok(), ..driven })
 }
 
 /// What people have decided, if the store holds any of that.

@@ -133,6 +133,13 @@ impl Writer {
         }
     }
 
+    /// Has the thread write all that was pushed, carry the log over into the file, and end. [`Writer::close`] waits for
+    /// it; until then nothing is pushed any more.
+    pub fn begin_to_close(&self) {
+        self.shared.lock().closing = true;
+        self.shared.work.notify_one();
+    }
+
     /// Writes all that was pushed, carries the log over into the file, and ends the thread. What a failed commit
     /// has left is tried once more, so that space freed meanwhile saves it; the failure is returned all the same.
     pub fn close(mut self) -> Result<(), Arc<StoreError>> {
@@ -146,8 +153,7 @@ impl Writer {
 
     fn end(&mut self) -> Result<(), StoreError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        self.shared.lock().closing = true;
-        self.shared.work.notify_one();
+        self.begin_to_close();
         thread.join().unwrap_or(Err(StoreError::WriterEnded))
     }
 }
