@@ -9,6 +9,13 @@ use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, Uri, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
 use super::arguments::{self, Size};
 use super::process::{self, Cost, KEY};
 use super::provider::{Mock, around_the_text};
@@ -16,6 +23,8 @@ use super::{Broken, input, verdict};
 
 /// What `verify run` is told besides.
 const PROVIDER: [&str; 4] = ["--provider", "openai", "--model", "mock"];
+/// The time that a request of the bare loop has.
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// Says to this program that it is the bare loop.
 const BARE: &str = "bare-loop";
 
@@ -145,10 +154,14 @@ fn run_bare(mock: &Mock, shape: Shape, around: &(String, String)) -> Result<Cost
 #[expect(clippy::print_stdout, reason = "the figures go to the process that asked for them")]
 fn bare_loop(base_url: &str, rows: &str, workers: &str, before: &str, after: &str) -> Result<(), Broken> {
     let (rows, workers): (u64, usize) = (rows.parse()?, workers.parse()?);
-    let url: reqwest::Url = format!("{base_url}/chat/completions").parse()?;
+    let url: Uri = format!("{base_url}/chat/completions").parse()?;
     let bodies: Vec<String> = (1..=rows).map(|row| format!("{before}{}{after}", input::text(row))).collect();
-    rustls::crypto::ring::default_provider().install_default().map_err(|_| "no TLS provider")?;
-    let client = reqwest::Client::builder().http1_only().pool_max_idle_per_host(workers).build()?;
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_max_idle_per_host(workers)
+        .build(connector);
     let bodies = Rc::new(RefCell::new(bodies.into_iter()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (cpu, begun) = (process::own_cpu()?, Instant::now());
@@ -166,13 +179,23 @@ fn bare_loop(base_url: &str, rows: &str, workers: &str, before: &str, after: &st
 }
 
 async fn work(
-    client: reqwest::Client,
-    url: reqwest::Url,
+    client: Client<HttpConnector, Full<Bytes>>,
+    url: Uri,
     bodies: Rc<RefCell<std::vec::IntoIter<String>>>,
-) -> Result<(), reqwest::Error> {
+) -> Result<(), Broken> {
+    let key = format!("Bearer {KEY}");
     loop {
         let Some(body) = bodies.borrow_mut().next() else { return Ok(()) };
-        let request = client.post(url.clone()).header("content-type", "application/json").bearer_auth(KEY);
-        request.body(body).send().await?.error_for_status()?.bytes().await?;
+        let request = Request::post(url.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, &key)
+            .body(Full::new(Bytes::from(body)))?;
+        let asked = async {
+            let reply = client.request(request).await?;
+            let status = reply.status();
+            reply.into_body().collect().await?;
+            if status.is_success() { Ok::<_, Broken>(()) } else { Err(format!("status {status}").into()) }
+        };
+        tokio::time::timeout(TIMEOUT, asked).await??;
     }
 }

@@ -1,6 +1,6 @@
 //! The normal form of an endpoint.
 
-use reqwest::Url;
+use url::Url;
 
 use crate::model::ProviderKind;
 use crate::provider::ProviderError;

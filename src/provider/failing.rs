@@ -1,7 +1,7 @@
 //! Replies that are failures, in any wire format.
 
-use reqwest::Url;
 use serde_json::Value;
+use url::Url;
 
 use crate::base::WallTime;
 use crate::model::{Failure, FailureClass, HttpReply, Lesson, ReplyContent};

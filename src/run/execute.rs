@@ -314,10 +314,10 @@ fn drive(
         settles_until: begun,
         ticks: 0,
     };
-    let driven = runtime.block_on(driver.drive());
+    let left = runtime.block_on(driver.drive());
     // Thousands of connections take a while to close, and the output need not wait for that.
     let closing = thread::Builder::new().name("connections".to_owned()).spawn(move || drop(runtime));
-    Ok(Driven { closing: closing.ok(), ..driven })
+    Ok(Driven { closing: closing.ok(), ..left })
 }
 
 /// What people have decided, if the store holds any of that.

@@ -57,20 +57,21 @@ impl Carrier {
         self.added = self.added.saturating_add(pages);
     }
 
-    /// Carries over what is due. Returns whether the log is so long that it should begin anew: then nobody is at it,
-    /// and what is left to carry over is little.
+    /// Carries over what is due, and waits for it where `waits` says so. Returns whether the log is so long that it
+    /// should begin anew: then nobody is at it, and what is left to carry over is little.
     ///
     /// Errors: those of carrying over, and [`StoreError::Thread`].
-    pub(super) fn step(&mut self, path: &Path) -> Result<bool, StoreError> {
+    pub(super) fn step(&mut self, path: &Path, waits: bool) -> Result<bool, StoreError> {
         if self.busy {
             let Some(line) = &self.line else { return Ok(false) };
             let pages = match line.told.try_recv() {
-                Ok(result) => result?,
-                Err(TryRecvError::Empty) => return Ok(false),
+                Err(TryRecvError::Empty) if !waits => return Ok(false),
+                Err(TryRecvError::Empty) => line.told.recv().map_err(|_| StoreError::WriterEnded)?,
                 Err(TryRecvError::Disconnected) => return Err(StoreError::WriterEnded),
+                Ok(result) => result,
             };
             self.busy = false;
-            return Ok(pages >= self.longest);
+            return Ok(pages? >= self.longest);
         }
         if self.added >= self.due {
             self.added = 0;

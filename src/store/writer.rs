@@ -259,7 +259,7 @@ impl Work<'_> {
             self.disk = Some(disk);
             self.syncing = Some(mem::take(&mut self.waiting));
         }
-        if self.carrier.step(self.batches.path())? {
+        if self.carrier.step(self.batches.path(), urgent)? {
             self.batches.carry_over()?;
         }
         Ok(())

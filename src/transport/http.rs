@@ -1,14 +1,22 @@
 //! The HTTP client.
 
 use std::borrow::Cow;
+use std::io::Read as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::HeaderMap;
-use reqwest::{Client, Method, Request, Response, redirect, retry};
+use flate2::bufread::MultiGzDecoder;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::{HeaderMap, Method, Request, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::base::Redactor;
-use crate::model::{Failure, FailureClass, HttpReply};
+use crate::model::{Failure, HttpReply};
+use crate::transport::connector::Connector;
 use crate::transport::{HttpEndpoint, TransportError, tls, words};
 
 /// The most bytes of a body that are copied rather than shared with the connection's buffer of 8 KiB and more.
@@ -48,36 +56,30 @@ impl HttpSettings {
 /// counted in one place, and redirects are not followed, so that no credential goes to another host.
 #[derive(Debug, Clone)]
 pub struct Http {
-    client: Client,
+    client: Client<Connector, Full<Bytes>>,
+    proxies: Arc<Matcher>,
+    timeout: Duration,
     reply_cap: usize,
     redactor: Redactor,
 }
 
 impl Http {
     /// A client. `redactor` knows the credentials, which servers may echo. The proxy variables of the environment
-    /// are honoured by the client itself.
+    /// are honoured here: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, as curl reads them.
     ///
     /// # Errors
-    /// No TLS provider is installed, or the client cannot be set up on this machine.
+    /// No TLS provider is installed.
     pub fn new(settings: HttpSettings, redactor: Redactor) -> Result<Self, TransportError> {
         let tls = tls::config().ok_or(TransportError::NoTls)?;
+        let HttpSettings { timeout, connect_timeout, max_idle_per_host, reply_cap } = settings;
+        let proxies = Arc::new(Matcher::from_system());
         // HTTP/2 is left out: one of its connections stops at the server's limit of streams, and the limiter would
         // take that wait for an overloaded provider.
-        let client = Client::builder()
-            .user_agent(concat!("verify/", env!("CARGO_PKG_VERSION")))
-            .http1_only()
-            .tls_backend_preconfigured(tls)
-            .retry(retry::never())
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .tcp_nodelay(true)
-            .gzip(true)
-            .timeout(settings.timeout)
-            .connect_timeout(settings.connect_timeout)
-            .pool_max_idle_per_host(settings.max_idle_per_host)
-            .build()
-            .map_err(|error| TransportError::Client(error.without_url()))?;
-        Ok(Self { client, reply_cap: settings.reply_cap, redactor })
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(max_idle_per_host)
+            .build(Connector::new(tls, Arc::clone(&proxies), connect_timeout));
+        Ok(Self { client, proxies, timeout, reply_cap, redactor })
     }
 
     /// Prepares an endpoint with the headers that all its requests share.
@@ -85,7 +87,7 @@ impl Http {
     /// # Errors
     /// A text that is no URL with a host, and a header that HTTP cannot carry.
     pub fn endpoint(&self, url: &str, headers: &[(&str, String)]) -> Result<HttpEndpoint, TransportError> {
-        HttpEndpoint::new(url, headers)
+        HttpEndpoint::new(url, headers, &self.proxies)
     }
 
     /// Sends one POST request and reads the whole reply. `headers` go over those of the endpoint. A reply of any
@@ -103,25 +105,25 @@ impl Http {
         headers: &[(&str, String)],
         body: Vec<u8>,
     ) -> Result<HttpReply, Failure> {
-        let mut request = Request::new(Method::POST, endpoint.url());
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = endpoint.uri();
         *request.headers_mut() = endpoint.headers(headers).map_err(|error| words::unsendable(&error))?;
-        *request.body_mut() = Some(body.into());
-        let sent = self.client.execute(request).await;
-        let mut response = sent.map_err(|error| words::unsent(endpoint.host(), &error))?;
-        let status = response.status().as_u16();
-        let headers = self.headers(response.headers());
-        let body = match self.body(endpoint.host(), &mut response).await {
+        let reply = tokio::time::timeout(self.timeout, self.reply(endpoint.host(), request)).await;
+        reply.unwrap_or_else(|_| Err(words::timed_out(endpoint.host())))
+    }
+
+    async fn reply(&self, host: &str, request: Request<Full<Bytes>>) -> Result<HttpReply, Failure> {
+        let sent = self.client.request(request).await;
+        let (head, body) = sent.map_err(|error| words::unsent(host, &error))?.into_parts();
+        let status = head.status.as_u16();
+        let body = match self.body(host, body, is_gzip(&head.headers)).await {
             // These statuses say what to do by themselves, and a wait in the headers counts although the body is cut,
             // or is not compressed as it says.
-            Err(failure) if status == 429 || status >= 500 => {
-                if matches!(failure.class, FailureClass::Timeout { .. }) {
-                    return Err(failure);
-                }
-                Bytes::new()
-            }
+            Err(_) if status == 429 || status >= 500 => Bytes::new(),
             body => body?,
         };
-        Ok(HttpReply { status, headers, body })
+        Ok(HttpReply { status, headers: self.headers(&head.headers), body })
     }
 
     fn headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
@@ -135,14 +137,18 @@ impl Http {
     /// The body, decompressed and without credentials. Most bodies come in one piece. A small one is copied: it is kept
     /// until its row is on disk, and would keep the whole buffer of its connection from being used again. A large one
     /// is not.
-    async fn body(&self, host: &str, response: &mut Response) -> Result<Bytes, Failure> {
-        if response.content_length().is_some_and(|length| length > self.reply_cap as u64) {
+    async fn body(&self, host: &str, mut body: Incoming, is_gzip: bool) -> Result<Bytes, Failure> {
+        let cap = self.reply_cap;
+        if body.size_hint().exact().is_some_and(|length| length > cap as u64) {
             return Err(words::too_large(host));
         }
         let mut whole = Bytes::new();
         let mut pieces = BytesMut::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| words::cut(host, &error))? {
-            if whole.len() + pieces.len() + piece.len() > self.reply_cap {
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| words::broken(host))?;
+            // Trailers say nothing that is asked for.
+            let Ok(piece) = frame.into_data() else { continue };
+            if whole.len() + pieces.len() + piece.len() > cap {
                 return Err(words::too_large(host));
             }
             if whole.is_empty() && pieces.is_empty() {
@@ -152,7 +158,23 @@ impl Http {
                 pieces.extend_from_slice(&piece);
             }
         }
-        let body = if pieces.is_empty() { whole } else { pieces.freeze() };
+        let mut body = if pieces.is_empty() { whole } else { pieces.freeze() };
+        if is_gzip && !body.is_empty() {
+            let mut text = Vec::new();
+            let read = MultiGzDecoder::new(&body[..]).take(cap as u64 + 1).read_to_end(&mut text);
+            read.map_err(|_| words::broken(host))?;
+            if text.len() > cap {
+                return Err(words::too_large(host));
+            }
+            body = text.into();
+        }
         Ok(self.redactor.redact(&body).map_or(body, Bytes::from))
     }
+}
+
+/// Whether a body is compressed in the one way that is asked for.
+fn is_gzip(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    encoding
+        .is_some_and(|name| ["gzip", "x-gzip"].iter().any(|known| name.trim().eq_ignore_ascii_case(known)))
 }

@@ -1,33 +1,52 @@
 //! A place to send requests to, prepared.
 
-use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use hyper::Uri;
+use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use hyper_util::client::proxy::matcher::Matcher;
+use url::Url;
 
 use crate::transport::TransportError;
+
+/// How this program calls itself.
+pub(super) const USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("verify/", env!("CARGO_PKG_VERSION")));
 
 /// An endpoint with its headers, read once so that a call does not have to.
 #[derive(Debug, Clone)]
 pub struct HttpEndpoint {
-    url: Url,
+    uri: Uri,
     headers: HeaderMap,
     /// Host and port, for messages.
     host: String,
 }
 
 impl HttpEndpoint {
-    /// Reads the URL and the headers that all requests to it share.
-    pub(super) fn new(url: &str, headers: &[(&str, String)]) -> Result<Self, TransportError> {
+    /// Reads the URL and the headers that all requests to it share. A proxy that takes on what is not encrypted is told
+    /// with each request who asks.
+    pub(super) fn new(
+        url: &str,
+        headers: &[(&str, String)],
+        proxies: &Matcher,
+    ) -> Result<Self, TransportError> {
         let url = Url::parse(url).map_err(|_| TransportError::NotAUrl)?;
         let host = url.host_str().ok_or(TransportError::NotAUrl)?;
         let host = match url.port_or_known_default() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        let mut map = HeaderMap::with_capacity(headers.len() + 4);
+        let uri: Uri = url.as_str().parse().map_err(|_| TransportError::NotAUrl)?;
+        let mut map = HeaderMap::with_capacity(headers.len() + 8);
+        map.insert(header::USER_AGENT, USER_AGENT);
+        map.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+        map.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let proxy = proxies.intercept(&uri).filter(|_| url.scheme() == "http");
+        if let Some(auth) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
+            map.insert(header::PROXY_AUTHORIZATION, auth.clone());
+        }
         for (name, value) in headers {
             set(&mut map, name, value)?;
         }
-        Ok(Self { url, headers: map, host })
+        Ok(Self { uri, headers: map, host })
     }
 
     /// Host and port, fit for a message.
@@ -35,8 +54,8 @@ impl HttpEndpoint {
         &self.host
     }
 
-    pub(super) fn url(&self) -> Url {
-        self.url.clone()
+    pub(super) fn uri(&self) -> Uri {
+        self.uri.clone()
     }
 
     /// The shared headers with those of one request over them.

@@ -6,6 +6,7 @@
 //! What never happens here: nothing is tried again, no redirect is followed, no status is judged, no URL with a query
 //! or a credential gets into a message.
 
+mod connector;
 mod http;
 mod http_endpoint;
 mod tls;

@@ -6,11 +6,6 @@ pub enum TransportError {
     /// No cryptography is installed for this process.
     #[error("no TLS provider is installed: this is a fault of the program")]
     NoTls,
-    /// The client cannot be made; mostly a proxy variable or the machine's certificates.
-    #[error(
-        "the HTTP client cannot be set up: check the proxy variables and the certificates of this machine"
-    )]
-    Client(#[source] reqwest::Error),
     /// The endpoint is no URL with a host.
     #[error("the endpoint is no URL with a host: check base_url")]
     NotAUrl,

@@ -1,31 +1,32 @@
 //! Sentences for what goes wrong on the way. They are fixed: the same failure reads the same for every row.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::io;
+
+use hyper_util::client::legacy;
 
 use crate::model::{Failure, FailureClass, KeyFault};
 use crate::transport::TransportError;
+use crate::transport::connector::NotResolved;
 
 fn failure(class: FailureClass, message: String) -> Failure {
     Failure { class, code: None, message, wait: None }
 }
 
 /// A request that could not be sent, or whose reply did not begin.
-pub(super) fn unsent(host: &str, error: &reqwest::Error) -> Failure {
-    if error.is_timeout() && error.is_connect() {
-        let message = format!("no connection to {host} in time; check base_url and the network");
-        return never_sent(failure(FailureClass::Timeout { total: false }, message));
-    }
-    if error.is_timeout() {
-        return timed_out(host);
-    }
+pub(super) fn unsent(host: &str, error: &legacy::Error) -> Failure {
     if !error.is_connect() {
         return broken(host);
     }
-    let (why, advice) = if error.is_dns() {
+    let kind = io_kind(error);
+    if kind == Some(io::ErrorKind::TimedOut) {
+        let message = format!("no connection to {host} in time; check base_url and the network");
+        return never_sent(failure(FailureClass::Timeout { total: false }, message));
+    }
+    let (why, advice) = if is_unresolved(error) {
         ("the name cannot be resolved", "check base_url and the network")
     } else {
-        match io_kind(error) {
+        match kind {
             Some(io::ErrorKind::ConnectionRefused) => ("connection refused", "is the server running?"),
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof) => {
                 ("the connection broke", "does base_url say https where the server speaks http?")
@@ -47,17 +48,14 @@ fn never_sent(failure: Failure) -> Failure {
     Failure { code: Some(Failure::NEVER_SENT.to_owned()), ..failure }
 }
 
-/// A reply that began and did not end.
-pub(super) fn cut(host: &str, error: &reqwest::Error) -> Failure {
-    if error.is_timeout() { timed_out(host) } else { broken(host) }
-}
-
-fn timed_out(host: &str) -> Failure {
+/// No reply, or not all of it, in the time that a request has.
+pub(super) fn timed_out(host: &str) -> Failure {
     let message = format!("no whole reply from {host} in time; a slow server needs a larger timeout");
     failure(FailureClass::Timeout { total: true }, message)
 }
 
-fn broken(host: &str) -> Failure {
+/// A connection that broke before the reply was whole.
+pub(super) fn broken(host: &str) -> Failure {
     failure(FailureClass::Connection, format!("the connection to {host} broke before the reply was whole"))
 }
 
@@ -78,7 +76,7 @@ pub(super) fn unsendable(error: &TransportError) -> Failure {
 }
 
 /// The kind of the innermost I/O error; `InvalidData` for any error of TLS.
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+fn io_kind(error: &legacy::Error) -> Option<io::ErrorKind> {
     let mut kind = None;
     let mut source = error.source();
     while let Some(inner) = source {
@@ -89,10 +87,22 @@ fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
             Some(io) => {
                 kind = Some(io.kind());
                 // An I/O error passes over the error that it wraps when it is asked for its source.
-                io.get_ref().map(|wrapped| wrapped as &(dyn std::error::Error + 'static))
+                io.get_ref().map(|wrapped| wrapped as &(dyn Error + 'static))
             }
             None => inner.source(),
         };
     }
     kind
+}
+
+/// Whether the host's name has no address.
+fn is_unresolved(error: &legacy::Error) -> bool {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if inner.is::<NotResolved>() {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
 }
