@@ -12,9 +12,9 @@ use crate::store::connection::{Purpose, carry_over, connect};
 /// How many pages the log may grow by before they are carried over: 16 MB if an attempt adds one. It was measured to add
 /// 0.9 with 2,000 in flight, and 2.6 with 16, whose commits share fewer pages.
 const PAGES: u64 = 4_000;
-/// From how many pages on the log is to begin anew: 64 MB. It does once all of it was carried over, which only a
+/// From how many pages on the log is to begin anew: 32 MB. It does once all of it was carried over, which only a
 /// moment without commits can bring.
-const LONGEST: u64 = 16_000;
+const LONGEST: u64 = 8_000;
 /// Bytes of a page.
 const PAGE: usize = 4_096;
 
@@ -77,7 +77,7 @@ impl Carrier {
             self.added = 0;
             let line = match self.line.take() {
                 Some(line) => line,
-                None => Line::start(path.to_owned())?,
+                None => Line::start(path.to_owned(), self.longest)?,
             };
             // A thread that is gone is found by whoever asks for its result.
             self.busy = true;
@@ -89,7 +89,7 @@ impl Carrier {
 }
 
 impl Line {
-    fn start(path: PathBuf) -> Result<Self, StoreError> {
+    fn start(path: PathBuf, longest: u64) -> Result<Self, StoreError> {
         let (asked, asks) = sync_channel::<()>(1);
         let (tells, told) = sync_channel(1);
         let thread = thread::Builder::new()
@@ -101,7 +101,12 @@ impl Line {
                         Some(open) => Ok(open),
                         None => connect(&path, Purpose::Write),
                     };
-                    let result = open.and_then(|open| carry_over(connection.insert(open), &path));
+                    let result = open.and_then(|open| {
+                        let open = connection.insert(open);
+                        let pages = carry_over(open, &path)?;
+                        // What came meanwhile is carried over too, so that next to nothing is left for the writer.
+                        if pages >= longest { carry_over(open, &path) } else { Ok(pages) }
+                    });
                     if tells.send(result).is_err() {
                         break;
                     }
