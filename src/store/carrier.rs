@@ -58,9 +58,10 @@ impl Carrier {
     }
 
     /// Carries over what is due, and waits for it where `waits` says so. Returns whether the log is so long that it
-    /// should begin anew: then nobody is at it, and what is left to carry over is little.
+    /// should begin anew: then nobody is at it, and what is left to carry over is little. What cannot be carried over
+    /// stays in the log, where it is as safe, and is tried again; if that lasts, whoever closes the store is told.
     ///
-    /// Errors: those of carrying over, and [`StoreError::Thread`].
+    /// Errors: [`StoreError::Thread`], and a thread that has panicked.
     pub(super) fn step(&mut self, path: &Path, waits: bool) -> Result<bool, StoreError> {
         if self.busy {
             let Some(line) = &self.line else { return Ok(false) };
@@ -71,7 +72,7 @@ impl Carrier {
                 Ok(result) => result,
             };
             self.busy = false;
-            return Ok(pages? >= self.longest);
+            return Ok(pages.is_ok_and(|pages| pages >= self.longest));
         }
         if self.added >= self.due {
             self.added = 0;

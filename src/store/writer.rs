@@ -260,7 +260,7 @@ impl Work<'_> {
             self.syncing = Some(mem::take(&mut self.waiting));
         }
         if self.carrier.step(self.batches.path(), urgent)? {
-            self.batches.carry_over()?;
+            self.batches.carry_over();
         }
         Ok(())
     }
