@@ -57,12 +57,14 @@ impl Carrier {
         self.added = self.added.saturating_add(pages);
     }
 
-    /// Carries over what is due, and waits for it where `waits` says so. Returns whether the log is so long that it
-    /// should begin anew: then nobody is at it, and what is left to carry over is little. What cannot be carried over
-    /// stays in the log, where it is as safe, and is tried again; if that lasts, whoever closes the store is told.
+    /// Carries over what is due. Where more is due already and there is time (`has_time`), it waits. Returns whether
+    /// the log is so long that it should begin anew: then nobody is at it, and what is left to carry over is little.
+    /// What cannot be carried over stays in the log, where it is as safe, and is tried again; if that lasts, whoever
+    /// closes the store is told.
     ///
     /// Errors: [`StoreError::Thread`], and a thread that has panicked.
-    pub(super) fn step(&mut self, path: &Path, waits: bool) -> Result<bool, StoreError> {
+    pub(super) fn step(&mut self, path: &Path, has_time: bool) -> Result<bool, StoreError> {
+        let waits = has_time && self.added >= self.due;
         if self.busy {
             let Some(line) = &self.line else { return Ok(false) };
             let pages = match line.told.try_recv() {
