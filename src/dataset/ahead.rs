@@ -1,4 +1,4 @@
-//! Reading ahead.
+//! Reading ahead: a large file's bytes are fetched and digested on a thread of their own while its rows are looked into.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,8 +9,7 @@ const BLOCK: usize = 256 * 1024;
 /// Blocks that are read and not yet asked for, at most.
 const BLOCKS: usize = 4;
 
-/// What a thread of its own reads from `R`: to fetch a file's bytes and to digest them takes about as long as to look
-/// into its rows, so that both go on at once. The thread ends when this is dropped.
+/// What the thread `ahead` reads. It ends when this is dropped.
 pub(super) struct Ahead {
     /// Absent only while this is dropped.
     blocks: Option<Receiver<io::Result<Vec<u8>>>>,

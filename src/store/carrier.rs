@@ -27,8 +27,9 @@ pub(super) struct Carrier {
     longest: u64,
     /// Started when it is first needed.
     line: Option<Line>,
-    /// Pages that were added to the log since then, as an estimate.
+    /// Pages that were added to the log since it was last asked for, as an estimate.
     added: u64,
+    /// It was asked for, and has not told what came of it.
     busy: bool,
 }
 

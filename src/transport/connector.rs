@@ -42,6 +42,7 @@ impl Connector {
         let mut http = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
         http.enforce_http(false);
         http.set_nodelay(true);
+        // Shared among the addresses of a name, so that a dead one leaves time for the next.
         http.set_connect_timeout(Some(timeout));
         http.set_keepalive(Some(KEEPALIVE.0));
         http.set_keepalive_interval(Some(KEEPALIVE.0));
