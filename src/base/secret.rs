@@ -1,5 +1,6 @@
 //! Credentials, and taking them out of what others send back.
 
+use memchr::{memchr2_iter, memchr3, memmem};
 use secrecy::{ExposeSecret, SecretString};
 
 /// A credential. It has no text form; [`Secret::expose`] is for the header that carries it and for nothing else.
@@ -61,11 +62,14 @@ impl Redactor {
 }
 
 fn replace(haystack: &[u8], needle: &[u8]) -> Option<Vec<u8>> {
+    if !may_hold(haystack, needle) {
+        return None;
+    }
     let mut clean: Option<Vec<u8>> = None;
     let mut rest = haystack;
     let first = *needle.first()?;
     let mut at = 0;
-    while let Some(step) = rest[at..].iter().position(|&byte| byte == first || matches!(byte, b'\\' | b'%')) {
+    while let Some(step) = memchr3(first, b'\\', b'%', &rest[at..]) {
         at += step;
         if let Some(length) = occurrence(&rest[at..], needle) {
             let clean = clean.get_or_insert_with(Vec::new);
@@ -83,6 +87,18 @@ fn replace(haystack: &[u8], needle: &[u8]) -> Option<Vec<u8>> {
     clean
 }
 
+/// Whether a text may hold the needle, which nearly none does: a quick look that errs on the safe side. Escapes only
+/// make it longer, and each stands for one of its bytes.
+fn may_hold(text: &[u8], needle: &[u8]) -> bool {
+    let is_of_needle = |at: usize| {
+        let (escape, is_backslash) = (&text[at..], text[at] == b'\\');
+        unescaped(escape).is_some_and(|(byte, _)| needle.contains(&byte))
+            || is_backslash && needle.contains(&b'\\')
+    };
+    text.len() >= needle.len()
+        && (memmem::find(text, needle).is_some() || memchr2_iter(b'\\', b'%', text).any(is_of_needle))
+}
+
 /// The length of the needle at the beginning of a text, where each of its bytes may be written as JSON or a URL
 /// escapes it: a server echoes a credential inside of JSON, sometimes inside of JSON in JSON.
 fn occurrence(text: &[u8], needle: &[u8]) -> Option<usize> {
@@ -94,16 +110,30 @@ fn occurrence(text: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// How many bytes at the beginning of a text stand for this one.
 fn written(text: &[u8], wanted: u8) -> Option<usize> {
-    let escapes = text.iter().take_while(|&&byte| byte == b'\\').count();
-    match &text[escapes..] {
-        [byte, ..] if escapes == 0 && *byte == wanted => Some(1),
-        // A letter after a backslash means something else.
-        [byte, ..] if *byte == wanted && !wanted.is_ascii_alphanumeric() => Some(escapes + 1),
-        [b'u', digits @ ..] if escapes > 0 && hex(digits.get(..4)?) == Some(wanted) => Some(escapes + 5),
-        [b'%', digits @ ..] if escapes == 0 && hex(digits.get(..2)?) == Some(wanted) => Some(3),
+    let escapes = backslashes(text);
+    match unescaped(text) {
+        _ if escapes == 0 && text.first() == Some(&wanted) => Some(1),
+        Some((byte, length)) if byte == wanted => Some(length),
         _ if escapes > 0 && wanted == b'\\' => Some(escapes),
         _ => None,
     }
+}
+
+/// The byte that the escape at the beginning of a text stands for, and the escape's length. Backslashes without a byte
+/// behind them that they escape stand for themselves, which is not said here.
+fn unescaped(text: &[u8]) -> Option<(u8, usize)> {
+    let escapes = backslashes(text);
+    match &text[escapes..] {
+        [b'u', digits @ ..] if escapes > 0 => Some((hex(digits.get(..4)?)?, escapes + 5)),
+        [b'%', digits @ ..] if escapes == 0 => Some((hex(digits.get(..2)?)?, 3)),
+        // A letter after a backslash means something else.
+        [byte, ..] if escapes > 0 && !byte.is_ascii_alphanumeric() => Some((*byte, escapes + 1)),
+        _ => None,
+    }
+}
+
+fn backslashes(text: &[u8]) -> usize {
+    text.iter().take_while(|&&byte| byte == b'\\').count()
 }
 
 fn hex(digits: &[u8]) -> Option<u8> {
@@ -115,6 +145,8 @@ fn hex(digits: &[u8]) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -137,6 +169,31 @@ mod tests {
             assert_eq!(redactor.redact_text(&format!("<{echo}>")), "<[redacted]>", "{echo}");
         }
         assert_eq!(redactor.redact(br"sk\/a sk\\ \u00 %2 % \"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_look_misses_nothing(
+            needle in "[sk+/\\\\%u\"-]{6,8}",
+            escapes in proptest::collection::vec(0_u8..5, 8),
+            outer in "[sk+/\\\\%u\"20-]{0,6}",
+        ) {
+            let mut text = outer.clone();
+            for (byte, escape) in needle.bytes().zip(escapes) {
+                let written = match escape {
+                    0 => format!("\\u{byte:04x}"),
+                    1 => format!("%{byte:02X}"),
+                    2 if !byte.is_ascii_alphanumeric() => format!("\\{}", char::from(byte)),
+                    _ => char::from(byte).to_string(),
+                };
+                text.push_str(&written);
+            }
+            text.push_str(&outer);
+            let (text, needle) = (text.as_bytes(), needle.as_bytes());
+            let holds = (0..text.len()).any(|at| occurrence(&text[at..], needle).is_some());
+            prop_assert!(may_hold(text, needle) || !holds);
+            prop_assert_eq!(replace(text, needle).is_some(), holds);
+        }
     }
 
     #[test]

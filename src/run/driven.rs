@@ -1,7 +1,5 @@
 //! What the driver leaves behind.
 
-use std::thread::JoinHandle;
-
 use crate::model::Totals;
 use crate::policy::StopCause;
 use crate::report::{Latencies, Snapshot};
@@ -19,8 +17,6 @@ pub(super) struct Driven {
     pub(super) needed: Option<String>,
     /// The last state that observers were told.
     pub(super) last: Snapshot,
-    /// Closes its connections.
-    pub(super) closing: Option<JoinHandle<()>>,
 }
 
 impl Driven {

@@ -134,7 +134,6 @@ impl Driver<'_> {
             sent: totals.attempts,
             needed: self.needed,
             last,
-            closing: None,
         }
     }
 
@@ -436,6 +435,7 @@ impl Driver<'_> {
                 }
                 return;
             }
+            Notice::LastReplies => return self.writer.expect_quiet(),
             Notice::FirstContent { key } => {
                 if call.provider != ProviderKind::Mock {
                     self.writer.push(None, Entry::Answered { endpoint, model, key_label: label(key) });

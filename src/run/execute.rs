@@ -1,10 +1,10 @@
 //! One execution of a run, from its lock to its output.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -143,7 +143,8 @@ pub struct Hooks<'h> {
 }
 
 /// Executes a run. `observer` hears of everything; what is sent to `stops` may end it
-/// early, and so does an output that is closed while rows are written to it.
+/// early, and so does an output that is closed while rows are written to it. Connections that are open at the end stay
+/// so until the process ends.
 ///
 /// # Errors
 /// What keeps a run from beginning, or from writing its output at all: see [`RunError`].
@@ -224,8 +225,6 @@ pub fn execute(
     store.close()?;
     CrashPoint::StoreCheckpointed.pass();
     closed.map_err(RunError::Writer)?;
-    // What it has to do ends by itself.
-    let _ = driven.closing.map(JoinHandle::join);
     drop(opened.lock);
     Ok(ended)
 }
@@ -315,9 +314,10 @@ fn drive(
         ticks: 0,
     };
     let left = runtime.block_on(driver.drive());
-    // Thousands of connections take a while to close, and the output need not wait for that.
-    let closing = thread::Builder::new().name("connections".to_owned()).spawn(move || drop(runtime));
-    Ok(Driven { closing: closing.ok(), ..left })
+    // Idle connections are all that is left in it. The end of the process closes thousands of them at once; one by one
+    // they would take as long as the rest of the run's end, and what hears of them the other core.
+    mem::forget(runtime);
+    Ok(left)
 }
 
 /// What people have decided, if the store holds any of that.

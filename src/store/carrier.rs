@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 
 use crate::store::StoreError;
-use crate::store::connection::{Purpose, carry_over, connect};
+use crate::store::connection::{Purpose, carry_over, connect, cut};
 
 /// How many pages the log may grow by before they are carried over: 16 MB if an attempt adds one. It was measured to add
 /// 0.9 with 2,000 in flight, and 2.6 with 16, whose commits share fewer pages.
@@ -29,8 +29,8 @@ pub(super) struct Carrier {
     line: Option<Line>,
     /// Pages that were added to the log since it was last asked for, as an estimate.
     added: u64,
-    /// It was asked for, and has not told what came of it.
-    busy: bool,
+    /// What was asked for and has not told yet what came of it.
+    awaited: u32,
 }
 
 impl Default for Carrier {
@@ -39,9 +39,18 @@ impl Default for Carrier {
     }
 }
 
+/// What the thread is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// To carry over what it can.
+    Part,
+    /// To carry over all and to cut the log.
+    All,
+}
+
 #[derive(Debug)]
 struct Line {
-    asked: SyncSender<()>,
+    asked: SyncSender<Asked>,
     told: Receiver<Result<u64, StoreError>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,7 +58,7 @@ struct Line {
 impl Carrier {
     /// One that carries over every `due` pages a log of at most some `longest` pages.
     pub(super) fn with(due: u64, longest: u64) -> Self {
-        Self { due, longest, line: None, added: 0, busy: false }
+        Self { due, longest, line: None, added: 0, awaited: 0 }
     }
 
     /// So many attempts were committed, with so many bytes of long bodies.
@@ -66,41 +75,56 @@ impl Carrier {
     /// Errors: [`StoreError::Thread`], and a thread that has panicked.
     pub(super) fn step(&mut self, path: &Path, has_time: bool) -> Result<bool, StoreError> {
         let waits = has_time && self.added >= self.due;
-        if self.busy {
-            let Some(line) = &self.line else { return Ok(false) };
+        let mut is_long = false;
+        while self.awaited > 0 {
+            let Some(line) = &self.line else { break };
             let pages = match line.told.try_recv() {
-                Err(TryRecvError::Empty) if !waits => return Ok(false),
+                Err(TryRecvError::Empty) if !waits => return Ok(is_long),
                 Err(TryRecvError::Empty) => line.told.recv().map_err(|_| StoreError::WriterEnded)?,
                 Err(TryRecvError::Disconnected) => return Err(StoreError::WriterEnded),
                 Ok(result) => result,
             };
-            self.busy = false;
-            return Ok(pages.is_ok_and(|pages| pages >= self.longest));
+            self.awaited -= 1;
+            is_long = pages.is_ok_and(|pages| pages >= self.longest);
         }
-        if self.added >= self.due {
-            self.added = 0;
-            let line = match self.line.take() {
-                Some(line) => line,
-                None => Line::start(path.to_owned(), self.longest)?,
-            };
-            // A thread that is gone is found by whoever asks for its result.
-            self.busy = true;
-            let _ = line.asked.send(());
-            self.line = Some(line);
+        if !is_long && self.added >= self.due {
+            self.ask(path, Asked::Part)?;
         }
-        Ok(false)
+        Ok(is_long)
+    }
+
+    /// Nothing is committed for a while: what is in the log is carried over, and the log is cut. A short log is left to
+    /// whoever closes the store.
+    ///
+    /// Errors: [`StoreError::Thread`].
+    pub(super) fn use_quiet(&mut self, path: &Path) -> Result<(), StoreError> {
+        let is_short = self.line.is_none() && self.added < self.due / 4;
+        if is_short { Ok(()) } else { self.ask(path, Asked::All) }
+    }
+
+    fn ask(&mut self, path: &Path, what: Asked) -> Result<(), StoreError> {
+        let line = match self.line.take() {
+            Some(line) => line,
+            None => Line::start(path.to_owned(), self.longest)?,
+        };
+        self.added = 0;
+        self.awaited += 1;
+        // A thread that is gone is found by whoever asks for its result.
+        let _ = line.asked.send(what);
+        self.line = Some(line);
+        Ok(())
     }
 }
 
 impl Line {
     fn start(path: PathBuf, longest: u64) -> Result<Self, StoreError> {
-        let (asked, asks) = sync_channel::<()>(1);
-        let (tells, told) = sync_channel(1);
+        let (asked, asks) = sync_channel::<Asked>(2);
+        let (tells, told) = sync_channel(2);
         let thread = thread::Builder::new()
             .name("carry".to_owned())
             .spawn(move || {
                 let mut connection: Option<Connection> = None;
-                for () in asks {
+                for what in asks {
                     let open = match connection.take() {
                         Some(open) => Ok(open),
                         None => connect(&path, Purpose::Write),
@@ -109,7 +133,11 @@ impl Line {
                         let open = connection.insert(open);
                         let pages = carry_over(open, &path)?;
                         // What came meanwhile is carried over too, so that next to nothing is left for the writer.
-                        if pages >= longest { carry_over(open, &path) } else { Ok(pages) }
+                        match what {
+                            Asked::Part if pages >= longest => carry_over(open, &path),
+                            Asked::Part => Ok(pages),
+                            Asked::All => cut(open, &path).map(|()| 0),
+                        }
                     });
                     if tells.send(result).is_err() {
                         break;

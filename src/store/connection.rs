@@ -58,13 +58,20 @@ pub(super) fn carry_over(connection: &Connection, path: &Path) -> Result<u64, St
     Ok(u64::try_from(pages).unwrap_or(0))
 }
 
+/// Carries the whole log over into the file and cuts it to nothing, without waiting for anybody: where somebody is in
+/// the way, it stays as it is.
+pub(super) fn cut(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    truncate(connection, Duration::ZERO).map_err(|source| StoreError::from_sqlite(path, source))
+}
+
 /// Carries the whole log over into the file and cuts it to nothing. A reader that is in the way is waited for, but
 /// not long: the log is then left for whoever opens the store next, and nothing is lost.
 pub(super) fn checkpoint(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let run = || {
-        connection.busy_timeout(Duration::from_secs(1))?;
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-        connection.busy_timeout(PATIENCE)
-    };
-    run().map_err(|source| StoreError::from_sqlite(path, source))
+    truncate(connection, Duration::from_secs(1)).map_err(|source| StoreError::from_sqlite(path, source))
+}
+
+fn truncate(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(patience)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    connection.busy_timeout(PATIENCE)
 }

@@ -58,10 +58,22 @@ struct State {
     written: u64,
     /// The thread sleeps until it is woken.
     idle: bool,
-    /// Somebody waits: no gathering.
-    urgent: bool,
-    closing: bool,
+    wish: Wish,
     failed: Option<Arc<StoreError>>,
+}
+
+/// What is wished of the thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    /// To gather what comes, and to write it.
+    #[default]
+    Usual,
+    /// To use that nothing will come for a while.
+    Quiet,
+    /// To gather nothing: somebody waits.
+    Speed,
+    /// To write what is there, and to end.
+    End,
 }
 
 impl Shared {
@@ -126,17 +138,26 @@ impl Writer {
             if state.written >= target {
                 return Ok(());
             }
-            state.urgent = true;
+            state.wish = state.wish.max(Wish::Speed);
             state.idle = false;
             self.shared.work.notify_one();
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
+    /// Says that nothing is likely to come for a while. What the end would have to do to the log is done meanwhile.
+    pub fn expect_quiet(&self) {
+        let mut state = self.shared.lock();
+        state.wish = state.wish.max(Wish::Quiet);
+        state.idle = false;
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
     /// Has the thread write all that was pushed, carry the log over into the file, and end. [`Writer::close`] waits for
     /// it; until then nothing is pushed any more.
     pub fn begin_to_close(&self) {
-        self.shared.lock().closing = true;
+        self.shared.lock().wish = Wish::End;
         self.shared.work.notify_one();
     }
 
@@ -186,8 +207,8 @@ fn write(
     let mut batch = Vec::new();
     let waiting = Waiting::default();
     let mut work = Work { shared, on_commit, batches, disk: None, carrier, waiting, syncing: None };
-    while let Some(urgent) = take(shared, &mut batch, work.is_waiting()) {
-        if let Err(error) = work.step(&mut batch, urgent) {
+    while let Some(wish) = take(shared, &mut batch, work.is_waiting()) {
+        if let Err(error) = work.step(&mut batch, wish) {
             let error = Arc::new(error);
             shared.fail(&error);
             on_commit(Err(error));
@@ -230,7 +251,8 @@ impl Work<'_> {
 
     /// Commits a batch, which may be empty, and takes what is committed to the disk when it is time: beside the next
     /// commits, or at once where somebody waits for it.
-    fn step(&mut self, batch: &mut Vec<Sent>, urgent: bool) -> Result<(), StoreError> {
+    fn step(&mut self, batch: &mut Vec<Sent>, wish: Wish) -> Result<(), StoreError> {
+        let urgent = wish >= Wish::Speed;
         if self.syncing.is_some()
             && let Some(result) = self.disk.as_ref().and_then(Disk::result)
         {
@@ -261,6 +283,9 @@ impl Work<'_> {
         }
         if self.carrier.step(self.batches.path(), urgent)? {
             self.batches.carry_over();
+        }
+        if wish == Wish::Quiet {
+            self.carrier.use_quiet(self.batches.path())?;
         }
         Ok(())
     }
@@ -308,30 +333,32 @@ impl Work<'_> {
     }
 }
 
-/// Waits for the next batch, and says whether somebody waits for it; `None` when the writer is closed and nothing is
-/// left. Traffic is gathered for a while after each commit. Without any, the batch is empty while something waits for
-/// the disk; else the thread sleeps until a push wakes it, and takes that push at once.
-fn take(shared: &Shared, batch: &mut Vec<Sent>, is_waiting: bool) -> Option<bool> {
+/// Waits for the next batch, and says what is wished; `None` when the writer is closed and nothing is left. Traffic is
+/// gathered for a while after each commit. Without any, the batch is empty while something waits for the disk, and where
+/// quiet begins; else the thread sleeps until a push wakes it, and takes that push at once.
+fn take(shared: &Shared, batch: &mut Vec<Sent>, is_waiting: bool) -> Option<Wish> {
     let mut state = shared.lock();
-    let rests = |state: &mut State| !(state.urgent || state.closing);
     if state.pushed > 0 {
-        let waited = shared.work.wait_timeout_while(state, PACE, rests);
+        let waited = shared.work.wait_timeout_while(state, PACE, |state| state.wish < Wish::Speed);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
-    while state.buffer.is_empty() && !state.closing && !is_waiting {
-        state.urgent = false;
+    while state.buffer.is_empty() && !is_waiting && !matches!(state.wish, Wish::Quiet | Wish::End) {
+        state.wish = Wish::Usual;
         state.idle = true;
         state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
     state.idle = false;
-    let urgent = mem::take(&mut state.urgent) || state.closing;
+    let wish = state.wish;
+    if wish < Wish::End {
+        state.wish = Wish::Usual;
+    }
     mem::swap(batch, &mut state.buffer);
-    (!batch.is_empty() || is_waiting).then_some(urgent)
+    (!batch.is_empty() || is_waiting || wish == Wish::Quiet).then_some(wish)
 }
 
 fn wait_for_close(shared: &Shared) {
     let mut state = shared.lock();
-    while !state.closing {
+    while state.wish < Wish::End {
         state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }

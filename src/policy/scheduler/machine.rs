@@ -51,6 +51,8 @@ pub struct Scheduler {
     loads: u64,
     load_outstanding: bool,
     exhausted: bool,
+    /// [`Notice::LastReplies`] was given.
+    is_ebbing: bool,
     pub(super) stopping: Option<Stopping>,
     /// A reason to stop that an outcome gave; taken at the next poll, which knows the time.
     pub(super) due: Option<Halt>,
@@ -106,6 +108,7 @@ impl Scheduler {
             loads: 0,
             load_outstanding: false,
             exhausted: false,
+            is_ebbing: false,
             stopping: None,
             due: None,
             opening: Opening::Watching { same: None },
@@ -145,6 +148,10 @@ impl Scheduler {
         if self.only_held_rows_are_left() {
             self.finish_held();
             return self.poll(now);
+        }
+        if !self.is_ebbing && self.only_replies_are_missing() {
+            self.is_ebbing = true;
+            return Step::Notice(Notice::LastReplies);
         }
         Step::Wait(self.wakes_at(now))
     }
@@ -387,6 +394,14 @@ impl Scheduler {
             && self.ready.is_empty()
             && self.timers.is_empty()
             && self.undurable == 0
+    }
+
+    fn only_replies_are_missing(&self) -> bool {
+        self.exhausted
+            && self.in_flight > 0
+            && self.unkept == 0
+            && self.ready.is_empty()
+            && self.timers.is_empty()
     }
 
     fn wakes_at(&self, now: Moment) -> Option<Moment> {

@@ -197,6 +197,9 @@ pub enum Notice {
     },
     /// Put this lease on disk, then call `on_lease`: no request beyond the one before goes meanwhile.
     Lease(Claim),
+    /// All that can be sent is in flight, and what came before is in the store. Given once; what then comes may be tried
+    /// again.
+    LastReplies,
     /// Nearly everything fails: the run pauses and probes.
     OutageBegins {
         /// What failed last.

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use crate::model::{HttpReply, ServiceTier, Usage};
-use crate::provider::openai::usage;
+use crate::provider::openai::usage::PlainUsage;
 
 /// A whole answer in the shape that the provider documents. Any other member is passed over; a member of another type,
 /// or one that is there twice, makes the reply none of these.
@@ -17,7 +16,7 @@ struct Reply<'a> {
     choices: Vec<Choice<'a>>,
     object: Option<&'a str>,
     error: Option<IgnoredAny>,
-    usage: Option<Value>,
+    usage: Option<PlainUsage>,
     #[serde(borrow)]
     service_tier: Option<Cow<'a, str>>,
 }
@@ -56,6 +55,6 @@ pub(in crate::provider) fn answer(reply: &HttpReply) -> Option<(String, Option<U
         && !first.message.content.trim().is_empty();
     is_plain.then(|| {
         let tier = read.service_tier.as_deref().map(ServiceTier::from_word);
-        (first.message.content.into_owned(), read.usage.as_ref().and_then(usage::of), tier)
+        (first.message.content.into_owned(), read.usage.as_ref().and_then(PlainUsage::usage), tier)
     })
 }

@@ -211,6 +211,29 @@ fn the_log_stays_bounded_beside_a_reader() {
 }
 
 #[test]
+fn a_quiet_moment_cuts_the_log() {
+    let (_dir, store) = store();
+    let writer = Writer::start(&store, silent()).unwrap();
+    let log = store.path().with_file_name("store.db-wal");
+    let fill = |rows: std::ops::Range<u64>| {
+        rows.for_each(|row| writer.push(None, entry(1, valid(row, 1, 1))));
+        writer.flush().unwrap();
+    };
+    fill(1..11);
+    writer.expect_quiet();
+    fill(11..3_000);
+    assert!(fs::metadata(&log).unwrap().len() > 0, "a short log is left alone");
+    writer.expect_quiet();
+    // Whatever it is that takes long, the test does not end before it.
+    while fs::metadata(&log).unwrap().len() > 0 {
+        std::thread::yield_now();
+    }
+    fill(3_000..3_011);
+    assert_eq!(count(&store.connection), 3_010);
+    writer.close().unwrap();
+}
+
+#[test]
 fn facts_are_kept_and_replaced() {
     let (_dir, store) = store();
     assert_eq!(store.learned("e", "m").unwrap(), Learned::default());
