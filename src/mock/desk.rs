@@ -11,6 +11,7 @@ use crate::mock::bucket::{Admission, Bucket, whole_millis};
 use crate::mock::first::First;
 use crate::mock::reply::{self, Said};
 use crate::mock::request::{Asked, Dialect};
+use crate::mock::tokens::Tokens;
 use crate::mock::{MockModel, MockSettings};
 use crate::model::Usage;
 
@@ -58,7 +59,7 @@ pub(super) struct Decision {
 pub(super) struct Desk {
     settings: MockSettings,
     model: MockModel,
-    tokenizer: &'static bpe_openai::Tokenizer,
+    tokens: Tokens,
     schema_tokens: First<u64>,
     system_tokens: First<u64>,
     book: Mutex<Book>,
@@ -76,10 +77,10 @@ impl Desk {
     /// A desk with an empty book. Loads the tokenizer if nobody has.
     pub(super) fn new(settings: MockSettings) -> Self {
         let model = MockModel::new(settings.seed, settings.bad_answer_rate);
-        let tokenizer = bpe_openai::o200k_base();
+        let tokens = Tokens::new();
         let (schema_tokens, system_tokens) = (First::new(), First::new());
         let (book, buckets) = (Mutex::default(), Mutex::default());
-        Self { settings, model, tokenizer, schema_tokens, system_tokens, book, buckets }
+        Self { settings, model, tokens, schema_tokens, system_tokens, book, buckets }
     }
 
     /// The book.
@@ -182,7 +183,7 @@ impl Desk {
     fn answer(&self, open: &mut Open, asked: &Asked<'_>, sample: u16, cut: bool) -> Decision {
         let prompt = asked.prompt_number();
         let mut text = self.model.answer(asked, prompt, sample);
-        let count = |text: &str| self.tokenizer.count(text) as u64;
+        let count = |text: &str| self.tokens.count(text);
         let known =
             |first: &First<u64>, text: &str| first.get(text, count).copied().unwrap_or_else(|| count(text));
         let texts = asked.texts.iter().map(|(role, text)| match *role {
@@ -195,7 +196,7 @@ impl Desk {
         let truncated = asked.limit.is_some_and(|limit| output > limit);
         if truncated {
             output = asked.limit.unwrap_or(output);
-            text = self.first_tokens(&text, output);
+            text = self.tokens.first(&text, output);
         }
         let usage = Usage { input, output, ..Usage::default() };
         if !cut {
@@ -203,19 +204,6 @@ impl Desk {
         }
         let said = Said { text, truncated, usage, id: self.model.id(prompt, sample) };
         Decision { cut, ..open.decision(200, reply::answer(asked, &said)) }
-    }
-
-    fn first_tokens(&self, text: &str, count: u64) -> String {
-        let mut tokens = self.tokenizer.encode(text);
-        tokens.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-        // A token may end within a character.
-        loop {
-            match self.tokenizer.decode(&tokens) {
-                Some(text) => return text,
-                None if tokens.pop().is_none() => return String::new(),
-                None => {}
-            }
-        }
     }
 
     fn latency(&self, number: u64) -> Duration {

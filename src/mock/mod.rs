@@ -24,6 +24,7 @@ mod reply;
 mod request;
 mod server;
 mod settings;
+mod tokens;
 mod words;
 
 pub use answers::MockModel;
