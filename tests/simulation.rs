@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation is the failure of the test")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
@@ -191,6 +192,8 @@ struct Execution {
     waits: HashMap<usize, Moment>,
     out: HashSet<usize>,
     ended: BTreeMap<u64, (Status, Reason)>,
+    /// Only the last replies were missing.
+    ebbs: bool,
 }
 
 impl Execution {
@@ -438,9 +441,14 @@ impl<'w> Simulation<'w> {
                     let at = now.after(Duration::from_millis(1 + self.dice.below(30)));
                     execution.put(at, Happening::Leased(lease));
                 }
+                Step::Notice(Notice::LastReplies) => {
+                    let missing = |what: &Happening| matches!(what, Happening::Kept | Happening::Loaded(..));
+                    assert!(!execution.flying.is_empty() && !execution.queue.values().any(missing));
+                    assert!(!mem::replace(&mut execution.ebbs, true), "told once");
+                }
                 Step::Notice(_) => {}
                 Step::Abort => {
-                    for (ticket, (assignment, at)) in std::mem::take(&mut execution.flying) {
+                    for (ticket, (assignment, at)) in mem::take(&mut execution.flying) {
                         execution.queue.remove(&at);
                         let feedback = Feedback { settlement: Settlement::Lost, ..Feedback::default() };
                         self.book(Settlement::Lost);
@@ -448,7 +456,11 @@ impl<'w> Simulation<'w> {
                         assert_eq!(ruling.ending, Ending::Abandoned, "{ticket:?}");
                     }
                 }
-                Step::Finished => break,
+                Step::Finished => {
+                    let asked = execution.sent_with_key.values().any(|sent| *sent > 0);
+                    assert!(execution.ebbs || !asked || scheduler.halted().is_some(), "told before the end");
+                    break;
+                }
                 Step::Wait(until) => {
                     let next = execution.queue.keys().next().map(|(at, _)| *at);
                     let wake = [next, until].into_iter().flatten().min();
