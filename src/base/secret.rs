@@ -94,13 +94,11 @@ fn replace(haystack: &[u8], needle: &[u8]) -> Option<Vec<u8>> {
 /// make it longer, and each stands for one of its bytes.
 fn may_hold(text: &[u8], needle: &[u8]) -> bool {
     let is_of_needle = |at: usize| {
-        if text[at] == b'\\' && at.checked_sub(1).is_some_and(|before| text[before] == b'\\') {
-            // The row was looked at where it begins.
-            return false;
-        }
-        let (escape, is_backslash) = (&text[at..], text[at] == b'\\');
-        unescaped(escape).is_some_and(|(byte, _)| needle.contains(&byte))
-            || is_backslash && needle.contains(&b'\\')
+        let is_backslash = text[at] == b'\\';
+        // A row of backslashes is looked at where it begins.
+        let is_within_row = is_backslash && text[..at].ends_with(b"\\");
+        let is_escape = || unescaped(&text[at..]).is_some_and(|(byte, _)| needle.contains(&byte));
+        !is_within_row && (is_escape() || is_backslash && needle.contains(&b'\\'))
     };
     text.len() >= needle.len()
         && (memmem::find(text, needle).is_some() || memchr2_iter(b'\\', b'%', text).any(is_of_needle))

@@ -132,8 +132,8 @@ impl Line {
                     let result = open.and_then(|open| {
                         let open = connection.insert(open);
                         let pages = carry_over(open, &path)?;
-                        // What came meanwhile is carried over too, so that next to nothing is left for the writer.
                         match what {
+                            // What came meanwhile is carried over too, so that next to nothing is left for the writer.
                             Asked::Part if pages >= longest => carry_over(open, &path),
                             Asked::Part => Ok(pages),
                             Asked::All => cut(open, &path).map(|()| 0),

@@ -17,15 +17,15 @@ pub(super) fn read(body: &Value) -> Option<Usage> {
 
 /// [`read`] for the usage alone.
 fn of(usage: &Value) -> Option<Usage> {
-    let count = |names: [&str; 2]| names.iter().find_map(|name| number(usage.get(*name)?));
+    let count = |names: &[&str]| names.iter().find_map(|name| number(usage.get(*name)?));
     let part =
         |groups: [&str; 2], name: &str| groups.iter().find_map(|group| number(usage.get(*group)?.get(name)?));
     let counts = Counts {
-        prompt: count(["prompt_tokens", "input_tokens"]),
-        completion: count(["completion_tokens", "output_tokens"]),
-        total: count(["total_tokens"; 2]),
-        hits: count(["prompt_cache_hit_tokens"; 2]),
-        misses: count(["prompt_cache_miss_tokens"; 2]),
+        prompt: count(&["prompt_tokens", "input_tokens"]),
+        completion: count(&["completion_tokens", "output_tokens"]),
+        total: count(&["total_tokens"]),
+        hits: count(&["prompt_cache_hit_tokens"]),
+        misses: count(&["prompt_cache_miss_tokens"]),
         cached: part(INPUT, "cached_tokens"),
         cache_write: part(INPUT, "cache_write_tokens"),
         reasoning: part(OUTPUT, "reasoning_tokens"),
